@@ -1,0 +1,5 @@
+"""A crawler framework that loses nothing."""
+
+from gevent import monkey
+
+monkey.patch_all()

@@ -1,0 +1,37 @@
+"""What all tests share. The framework comes first: it patches the standard library for gevent."""
+
+from __future__ import annotations
+
+import scrapy_plus  # noqa: F401
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+DOCS = (Path("/usr/share/doc/python3-doc/html"), *sorted(Path("/usr/share/doc").glob("python3.*/html")))
+
+
+def documentation_folder() -> Path | None:
+    """Where Debian's python3-doc has its pages."""
+    return next((folder for folder in DOCS if (folder / "index.html").exists()), None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `system` run where nginx and python3-doc are; elsewhere they are skipped, but never in CI."""
+    if item.get_closest_marker("system") is None:
+        return
+    missing = [] if shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin") else ["nginx"]
+    missing += [] if documentation_folder() else ["python3-doc"]
+    if missing:
+        reason = f"needs {' and '.join(missing)}: apt-get install {' '.join(missing)}"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+
+
+@pytest.fixture(scope="session")
+def python_docs() -> Path:
+    """The folder of a real documentation site, with index.html at its top (mark the test `system`)."""
+    folder = documentation_folder()
+    assert folder is not None, "python3-doc is not installed; is the test marked `system`?"
+    return folder
