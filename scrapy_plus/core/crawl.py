@@ -1,0 +1,427 @@
+"""One spider's crawl: the life of each of its requests, its seeds, and its end."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+import gevent
+from gevent.event import Event
+
+from scrapy_plus.core.downloader import Downloader
+from scrapy_plus.core.limits import Limits
+from scrapy_plus.core.pipeline import PipelineChain
+from scrapy_plus.core.scheduler import Scheduler
+from scrapy_plus.core.spider import Spider
+from scrapy_plus.core.stats import ErrorGroup, Stats
+from scrapy_plus.errors import CallbackFailed, DontCloseSpider, DropRequest, HttpError, NotStorable, StopCrawl
+from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
+from scrapy_plus.http.request import Request
+from scrapy_plus.http.response import Response
+from scrapy_plus.middlewares.chain import SpiderChain
+from scrapy_plus.rules.judge import Bury, Finish, Retry, Verdict, describe, judge
+
+log = logging.getLogger("scrapy_plus.crawl")
+
+IDLE_CHECK_SECONDS = 1.0
+FINISHED = "finished"
+
+
+@dataclass(slots=True)
+class Failure:
+    """What an errback gets: the request, the response if there was one, and the exception."""
+
+    request: Request
+    exception: BaseException
+    response: Response | None = None
+
+    @property
+    def value(self) -> BaseException:
+        return self.exception
+
+    def check(self, *kinds: type[BaseException]) -> type[BaseException] | None:
+        """The first of `kinds` that the exception is an instance of, or None."""
+        return next((kind for kind in kinds if isinstance(self.exception, kind)), None)
+
+
+@dataclass(slots=True)
+class Page:
+    """What one request led to, until it is settled."""
+
+    children: list[Request] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
+    response: Response | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSnapshot:
+    """One spider's crawl at one moment, for displays."""
+
+    spider: str
+    counts: Counts
+    stats: dict[str, Any]
+    errors: list[ErrorGroup]
+    sites: list[tuple[str, SiteFacts]]
+    finish_reason: str | None
+    dead: list[DeadLetter]
+
+
+class Crawl:
+    """One spider with its scheduler, downloader, middlewares and pipelines.
+
+    `on_ready` is called when there may be work for a parked worker. `seeds_ahead` bounds how many requests may be
+    queued before `start_requests` is asked for more.
+    """
+
+    def __init__(
+        self,
+        spider: Spider,
+        scheduler: Scheduler,
+        downloader: Downloader,
+        pipelines: PipelineChain,
+        middlewares: SpiderChain,
+        stats: Stats,
+        *,
+        limits: Limits | None = None,
+        max_retries: int = 3,
+        backoff_seconds: float = 0.5,
+        backoff_limit_seconds: float = 60.0,
+        seeds_ahead: int = 1000,
+    ) -> None:
+        self.spider = spider
+        self.scheduler = scheduler
+        self.downloader = downloader
+        self.stats = stats
+        self.on_ready: Callable[[], None] = lambda: None
+        self.ended = Event()
+        self.finish_reason: str | None = None
+        self.has_crashed = False
+        self.active = 0
+        self._pipelines = pipelines
+        self._middlewares = middlewares
+        self._limits = limits or Limits()
+        self._max_retries = max_retries
+        self._judge = partial(judge, backoff_seconds=backoff_seconds, backoff_limit_seconds=backoff_limit_seconds)
+        self._seeds_ahead = seeds_ahead
+        self._seed_wanted = Event()
+        self._is_idling = False
+        self._was_idle_asked = type(spider).on_idle is Spider.on_idle
+        self._started_at = 0.0
+        self._final: CrawlSnapshot | None = None
+
+    # -- its begin ----------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Opens what has to be open before the first request."""
+        self._started_at = self.scheduler.frontier.now()
+        self.stats.set("start_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
+        self.scheduler.open(self.spider)
+        self._pipelines.open()
+        log.info("spider %s opened", self.spider.name)
+
+    def seed(self) -> None:
+        """Pulls `start_requests` no faster than the crawl works it off. Runs in a greenlet of its own."""
+        try:
+            for request in self._start_requests():
+                self._wait_for_room()
+                if self.finish_reason is not None:
+                    return
+                self._take_seed(request)
+        except StopCrawl as stop:
+            self.stop(stop.reason)
+        except Exception as failure:
+            self.has_crashed = True
+            self._log_failure("start_requests failed; what it yielded before is crawled", failure)
+        self.scheduler.seed(None)
+        self.check_end()
+
+    def _take_seed(self, request: Request) -> None:
+        wanted = self._through_middlewares(request, depth=0)
+        try:
+            if wanted is not None and self.scheduler.seed(wanted):
+                self.on_ready()
+        except NotStorable as error:
+            self.stats.error(describe(error), request.full_url)
+            self._log_failure(f"{request!r} of start_requests is left out", error)
+
+    def _start_requests(self) -> Iterator[Request]:
+        for request in _results(self.spider.start_requests()):
+            if not isinstance(request, Request):
+                raise TypeError(f"start_requests of {self.spider.name} yielded {request!r}, which is no Request")
+            yield request
+
+    def _wait_for_room(self) -> None:
+        while self.finish_reason is None and self.scheduler.frontier.counts().ready >= self._seeds_ahead:
+            self._seed_wanted.clear()
+            self._seed_wanted.wait()
+
+    # -- the life of a request ----------------------------------------------------------------------------------------
+
+    def next_request(self) -> Request | None:
+        """The next request to crawl, or None: then nothing may be asked now, or the crawl is at its end."""
+        if self.finish_reason is not None:
+            return None
+        request = self.scheduler.get_request()
+        if request is None:
+            self.check_end()
+        elif not self._seed_wanted.is_set():
+            self._seed_wanted.set()
+        return request
+
+    def crawl(self, request: Request) -> None:
+        """Fetch, parse and settle one request. Its failures end here, as a verdict."""
+        page = Page()
+        try:
+            answer = self.downloader.get_response(request)
+            self.scheduler.fetched(request)
+            if isinstance(answer, Request):
+                page.children.append(answer)
+            else:
+                self._parse(request, answer, page)
+            self._store(page.items)
+            self.scheduler.delete_request(request, page.children)
+        except DropRequest as dropped:
+            self._drop(request, dropped)
+        except StopCrawl as stop:
+            self.scheduler.release_request(request)
+            self.stop(stop.reason)
+        except (Exception, gevent.Timeout) as failure:
+            self._fail(request, failure, page)
+        except BaseException:  # the worker is killed: the request goes back as it was
+            self.scheduler.release_request(request)
+            raise
+        else:
+            self._after_page(bool(page.children))
+
+    def _parse(self, request: Request, response: Response, page: Page) -> None:
+        page.response = response
+        self.stats.inc("response_received_count")
+        log.debug("crawled %r", response)
+        response = self._middlewares.process_response(response)
+        page.response = response
+        self._run(request.parse, response, page, **(request.cb_kwargs or {}))
+
+    def _run(self, name: str, argument: Any, page: Page, **arguments: Any) -> None:
+        """Calls a method of the spider and sorts what it gives into the page's children and items."""
+        depth = page.response.meta.get("depth", 0) + 1 if page.response is not None else 1
+        try:
+            for result in _results(self._method(name)(argument, **arguments)):
+                if isinstance(result, Request):
+                    child = self._through_middlewares(result, depth)
+                    if child is not None:
+                        page.children.append(child)
+                elif result is not None:
+                    page.items.append(self._middlewares.process_item(result))
+        except StopCrawl as stop:
+            self.stop(stop.reason)  # what was yielded before is kept
+        except (Exception, SystemExit) as error:
+            raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        """The spider's method of that name; looked up in its class only, so that a stored name is never more than that."""
+        if name.startswith("__") or not callable(getattr(type(self.spider), name, None)):
+            raise AttributeError(f"the spider {self.spider.name!r} has no method {name!r}")
+        method: Callable[..., Any] = getattr(self.spider, name)
+        return method
+
+    def _through_middlewares(self, request: Request, depth: int) -> Request | None:
+        if depth:
+            request.meta["depth"] = depth
+        try:
+            return self._middlewares.process_request(request)
+        except DropRequest as dropped:
+            self._count_dropped(request, dropped)
+            return None
+
+    def _store(self, items: list[Any]) -> None:
+        if items:
+            self._limits.items_stored(len(self._pipelines.process(items)), self.scheduler.frontier.now())
+            self._pipelines.flush()
+
+    # -- what did not go well -----------------------------------------------------------------------------------------
+
+    def _drop(self, request: Request, dropped: DropRequest) -> None:
+        self._count_dropped(request, dropped)
+        self.scheduler.delete_request(request)
+        self._after_page(False)
+
+    def _count_dropped(self, request: Request, dropped: DropRequest) -> None:
+        log.debug("dropped %r: %s", request, dropped)
+        self.stats.inc("request_dropped_count")
+        self.stats.inc(f"request_dropped_reasons_count/{str(dropped).partition(':')[0] or 'unsaid'}")
+
+    def _fail(self, request: Request, failure: BaseException, page: Page) -> None:
+        retries = 0 if request.meta.get("dont_retry") else request.meta.get("max_retry_times", self._max_retries)
+        verdict = self._judge(failure, request.retry_time, max_retries=retries, dice=random.random())
+        self._count_failure(request, failure, verdict)
+        outcome = Page()
+        if not isinstance(verdict, Retry) and request.errback:
+            self._run_errback(request, failure, page.response, outcome)
+        status = getattr(getattr(failure, "response", None), "status_code", 0)
+        try:
+            self.scheduler.fail_request(request, verdict, status=status, children=outcome.children)
+        except NotStorable as error:
+            self._log_failure(f"what the errback of {request!r} yielded is left out", error)
+            self.scheduler.fail_request(request, verdict, status=status)
+        self._after_page(True)
+
+    def _run_errback(self, request: Request, failure: BaseException, response: Response | None, page: Page) -> None:
+        page.response = getattr(failure, "response", None) or response
+        exception = failure.__cause__ if isinstance(failure, CallbackFailed) and failure.__cause__ else failure
+        try:
+            self._run(str(request.errback), Failure(request, exception, page.response), page)
+            self._store(page.items)
+        except StopCrawl as stop:
+            self.stop(stop.reason)
+        except Exception as error:
+            self._log_failure(f"errback of {request!r} failed", error)
+
+    def _count_failure(self, request: Request, failure: BaseException, verdict: Verdict) -> None:
+        reason = describe(failure)
+        if isinstance(failure, CallbackFailed):
+            cause = failure.__cause__ or failure
+            self.stats.inc("spider_exceptions_count")
+            self.stats.inc(f"spider_exceptions/{type(cause).__name__}")
+            self._log_failure(f"{failure} on {request!r}", cause)
+        elif not hasattr(failure, "permanent"):  # no failure of the network, but of somebody's code
+            self.stats.inc(f"exceptions/{type(failure).__name__}")
+            self._log_failure(f"a middleware or pipeline failed on {request!r}", failure)
+        if isinstance(verdict, Retry):
+            self.stats.inc("retry/count")
+            self.stats.inc(f"retry/reason_count/{type(failure).__name__}")
+            log.debug("retrying %r in %.1f s: %s", request, verdict.delay_seconds, reason)
+            return
+        self.stats.error(reason, request.full_url)
+        if isinstance(verdict, Finish) and isinstance(failure, HttpError):
+            self.stats.inc("httperror/response_ignored_count")
+            self.stats.inc(f"httperror/response_ignored_status_count/{failure.response.status_code}")
+            log.info("ignored %r: %s", request, reason)
+        elif isinstance(verdict, Bury):
+            if request.retry_time:
+                self.stats.inc("retry/max_reached")
+            log.warning("buried %r after %d tries: %s", request, request.attempt, reason)
+
+    def _log_failure(self, what: str, failure: BaseException) -> None:
+        log.error("%s", what, exc_info=(type(failure), failure, failure.__traceback__))
+
+    # -- its end ------------------------------------------------------------------------------------------------------
+
+    def _after_page(self, may_have_work: bool) -> None:
+        if may_have_work:
+            self.on_ready()
+        reason = self._limits.reached(self.stats, self._elapsed())
+        if reason:
+            self.stop(reason)
+
+    def check_limits(self) -> None:
+        """Stops the crawl if its time is over; called now and then, since time passes without pages too."""
+        reason = self._limits.reached(self.stats, self._elapsed(), self.scheduler.frontier.now())
+        if reason:
+            self.stop(reason)
+
+    def _elapsed(self) -> float:
+        return self.scheduler.frontier.now() - self._started_at
+
+    def stop(self, reason: str) -> None:
+        """No new requests from now on; the pages in flight are finished. The first reason stays."""
+        if self.finish_reason is None:
+            log.info("spider %s stops: %s", self.spider.name, reason)
+            self.finish_reason = reason
+            self._seed_wanted.set()
+        self._end_if_quiet()
+
+    def check_end(self) -> None:
+        """Ends the crawl if nothing is left to do, after the spider's `on_idle` had its say."""
+        if self.finish_reason is None and not self._is_idling and self.scheduler.is_dry():
+            if not self._was_idle_asked:
+                self._is_idling = True
+                gevent.spawn(self._idle)
+            elif self.scheduler.finish():
+                self.finish_reason = FINISHED
+        self._end_if_quiet()
+
+    def worker_left(self) -> None:
+        """A worker is done with a page; the last one of a stopping crawl ends it."""
+        self.active -= 1
+        self._end_if_quiet()
+
+    def _end_if_quiet(self) -> None:
+        if self.finish_reason is not None and self.active == 0:
+            self.ended.set()
+
+    def _idle(self) -> None:
+        """Asks the spider for a last round; DontCloseSpider means: ask again later."""
+        pause = 0.0
+        try:
+            self._was_idle_asked = True
+            for request in _results(self.spider.on_idle()):
+                child = self._through_middlewares(request, depth=0)
+                if child is not None:
+                    self.scheduler.add_request(child)
+        except DontCloseSpider:
+            self._was_idle_asked = False
+            pause = IDLE_CHECK_SECONDS
+        except StopCrawl as stop:
+            self.stop(stop.reason)
+        except Exception as failure:
+            self._log_failure(f"on_idle of {self.spider.name} failed", failure)
+        self.on_ready()
+        if pause:
+            gevent.sleep(pause)
+        self._is_idling = False
+        self.check_end()
+
+    def close(self, reason: str | None = None) -> None:
+        """Closes pipelines, transport and frontier; each gets its turn even if another fails."""
+        self.finish_reason = self.finish_reason or reason or "stopped"
+        for what, step in (
+            ("closing the pipelines", self._pipelines.close),
+            (f"{self.spider.name}.closed", partial(self.spider.closed, self.finish_reason)),
+            ("closing the transport", self.downloader.close),
+        ):
+            try:
+                step()
+            except Exception as failure:
+                self.has_crashed = True
+                self._log_failure(f"{what} failed", failure)
+        self._finish_stats()
+        self._final = self._look()
+        self.scheduler.close(self.finish_reason)
+
+    def _finish_stats(self) -> None:
+        self.stats.set("finish_reason", self.finish_reason)
+        self.stats.set("finish_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
+        self.stats.set("elapsed_time_seconds", round(self._elapsed(), 3))
+
+    def snapshot(self) -> CrawlSnapshot:
+        """The crawl as it stands; after its end, as it ended."""
+        return self._final or self._look()
+
+    def _look(self) -> CrawlSnapshot:
+        frontier = self.scheduler.frontier
+        dead = frontier.dead_letters(0, 20)[0] if self.finish_reason else []
+        return CrawlSnapshot(
+            self.spider.name,
+            frontier.counts(),
+            self.stats.as_dict(),
+            self.stats.errors(),
+            frontier.sites(5),
+            self.finish_reason,
+            dead,
+        )
+
+
+def _results(given: Any) -> Iterable[Any]:
+    """What a callback gave, one by one: it may be a generator, a list, a single object or None."""
+    if given is None:
+        return ()
+    if isinstance(given, list | tuple | set | Iterator):
+        return given
+    if hasattr(given, "__aiter__") or hasattr(given, "__await__"):
+        raise TypeError("async callbacks are not supported; write a plain method (gevent makes it concurrent)")
+    return (given,)

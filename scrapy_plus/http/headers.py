@@ -1,0 +1,86 @@
+"""Header fields: names without case, values in order, several to a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+
+class Headers(MutableMapping[str, str]):
+    """Header fields by name in any case; `headers[name]` is the value (several joined by ", "), `getlist` gives them apart.
+
+    Set-Cookie cannot be joined (RFC 9110 §5.3): there `headers[name]` is the last one.
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        self._fields: dict[str, tuple[str, list[str]]] = {}
+        if not fields:
+            return
+        for name, value in fields.items() if isinstance(fields, Mapping) else fields:
+            for one in value if isinstance(value, list | tuple) else (value,):
+                self.add(name, one)
+
+    def add(self, name: str, value: Any) -> None:
+        """Appends a value to those of `name`."""
+        name = _text(name)
+        kept = self._fields.get(key := name.lower())
+        if kept is None:
+            self._fields[key] = (name, [_text(value)])
+        else:
+            kept[1].append(_text(value))
+
+    def getlist(self, name: str) -> list[str]:
+        """All values of `name`, in order; empty if there is none."""
+        kept = self._fields.get(_text(name).lower())
+        return list(kept[1]) if kept else []
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """(name, value) as they were written, a repeated name repeated."""
+        for name, values in self._fields.values():
+            for value in values:
+                yield name, value
+
+    def copy(self) -> Headers:
+        return Headers(self.pairs())
+
+    def __getitem__(self, name: str) -> str:
+        key = _text(name).lower()
+        values = self._fields[key][1]
+        return values[-1] if len(values) == 1 or key == "set-cookie" else ", ".join(values)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        name = _text(name)
+        values = value if isinstance(value, list | tuple) else (value,)
+        self._fields[name.lower()] = (name, [_text(one) for one in values])
+
+    def __delitem__(self, name: str) -> None:
+        del self._fields[_text(name).lower()]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str | bytes) and _text(name).lower() in self._fields
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._fields.values())
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Mapping):
+            other = Headers(other) if not isinstance(other, Headers) else other
+            return {key: kept[1] for key, kept in self._fields.items()} == {
+                key: kept[1] for key, kept in other._fields.items()
+            }
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Headers({list(self.pairs())!r})"
+
+
+def _text(value: Any) -> str:
+    """Bytes are read as latin-1, the only encoding in which no header byte is lost (RFC 9110 §5.5)."""
+    return value.decode("latin-1") if isinstance(value, bytes) else value if type(value) is str else str(value)

@@ -1,0 +1,62 @@
+"""What to do with a request that failed: a pure decision, carried out by the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrapy_plus.errors import HttpError
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again after `delay_seconds`."""
+
+    delay_seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Give up: the request becomes a dead letter with this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing to try again: the server's answer is final (a 404, say), the request is done and counted as an error."""
+
+    reason: str
+
+
+Verdict = Retry | Bury | Finish
+
+
+def judge(
+    failure: BaseException,
+    retry_time: int,
+    *,
+    max_retries: int = 3,
+    backoff_seconds: float = 0.5,
+    backoff_limit_seconds: float = 60.0,
+    dice: float = 0.5,
+) -> Verdict:
+    """Retry, bury or finish, for a request that failed with `failure` after `retry_time` retries.
+
+    The delay doubles with each retry up to the limit; `dice` in [0, 1) spreads it between half and all of it, so that
+    requests which failed together do not come back together.
+    """
+    reason = describe(failure)
+    if isinstance(failure, HttpError) and failure.permanent:
+        return Finish(reason)
+    if getattr(failure, "permanent", False) or retry_time >= max_retries:
+        return Bury(reason)
+    delay = min(backoff_limit_seconds, backoff_seconds * 2 ** min(retry_time, 30))
+    return Retry(delay * (0.5 + dice / 2), reason)
+
+
+def describe(failure: BaseException) -> str:
+    """One line that groups equal failures: the exception's name and its first line, at most 300 characters."""
+    cause = failure.__cause__ if failure.__cause__ is not None and type(failure).__name__ == "CallbackFailed" else failure
+    first = str(cause).strip().split("\n", 1)[0][:300]
+    return f"{type(cause).__name__}: {first}" if first else type(cause).__name__

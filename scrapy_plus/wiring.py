@@ -1,0 +1,311 @@
+"""From settings to a running engine: the only place that reads settings; everything it builds takes plain arguments."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from scrapy_plus.conf.settings import Settings, load_settings
+from scrapy_plus.core.crawl import Crawl
+from scrapy_plus.core.downloader import Downloader
+from scrapy_plus.core.engine import Engine, Observer
+from scrapy_plus.core.limits import Limits
+from scrapy_plus.core.pipeline import PipelineChain
+from scrapy_plus.core.scheduler import Scheduler
+from scrapy_plus.core.spider import Spider
+from scrapy_plus.core.stats import Stats
+from scrapy_plus.errors import SettingsError, UsageError
+from scrapy_plus.frontier.base import DeadLetter, Frontier
+from scrapy_plus.frontier.memory import MemoryFrontier
+from scrapy_plus.http.request import Request
+from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
+from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
+from scrapy_plus.pipelines.feeds import feeds_from
+from scrapy_plus.rules.fingerprint import fingerprint
+from scrapy_plus.rules.pace import Pace
+from scrapy_plus.transport.base import Transport
+from scrapy_plus.transport.requests_session import RequestsTransport
+
+JITTER = 0.5
+
+
+def build_engine(
+    settings: Settings,
+    *,
+    names: Sequence[str] | None = None,
+    arguments: Mapping[str, str] | None = None,
+    observers: Sequence[Observer] = (),
+    make_transport: Callable[[Settings], Transport] | None = None,
+) -> Engine:
+    """An engine for the project's spiders, or those of `names`, each made with `arguments`.
+
+    Raises SettingsError naming what cannot be imported or built, UsageError for an unknown spider.
+    """
+    classes = spider_classes(settings)
+    if names:
+        unknown = [name for name in names if name not in classes]
+        if unknown:
+            raise UsageError(f"no spider {unknown[0]!r}; there are: {', '.join(sorted(classes)) or 'none'} (SPIDERS)")
+        classes = {name: classes[name] for name in names}
+    if not classes:
+        raise SettingsError('SPIDERS is empty; list your spiders, as in SPIDERS = ["spiders.quotes.QuotesSpider"]')
+    chosen = list(classes.values())
+
+    def make_crawls() -> list[Crawl]:
+        return [
+            build_crawl(make_spider(spider, arguments or {}), settings, (make_transport or build_transport))
+            for spider in chosen
+        ]
+
+    return Engine(
+        make_crawls,
+        concurrency=settings.CONCURRENT_REQUESTS,
+        shutdown_seconds=settings.SHUTDOWN_SECONDS,
+        observers=observers,
+    )
+
+
+# -- spiders ----------------------------------------------------------------------------------------------------------
+
+
+def spider_classes(settings: Settings) -> dict[str, type[Spider]]:
+    """The project's spiders by name. Raises SettingsError for each entry of SPIDERS that is none, all at once."""
+    classes: dict[str, type[Spider]] = {}
+    problems = []
+    for entry in settings.SPIDERS:
+        try:
+            spider = _import(entry, "SPIDERS")
+            name = spider.name if isinstance(spider, type) and issubclass(spider, Spider) else None
+            if not name:
+                raise SettingsError(f"SPIDERS: {entry!r} is no Spider class with a name")
+            if name in classes:
+                raise SettingsError(f"SPIDERS: two spiders are called {name!r}; names must differ")
+            classes[name] = spider
+        except SettingsError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise SettingsError(*problems)
+    return classes
+
+
+def make_spider(spider: type[Spider] | Spider, arguments: Mapping[str, str]) -> Spider:
+    """An instance made with the arguments of the command line (-a)."""
+    if isinstance(spider, Spider):
+        return spider
+    try:
+        return spider(**arguments)
+    except TypeError as error:
+        raise UsageError(f"spider {spider.name!r} does not take these arguments: {error}") from None
+
+
+def _import(entry: Any, setting: str) -> Any:
+    """What a dotted name stands for. Raises SettingsError saying which part of it is not there."""
+    if not isinstance(entry, str):
+        return entry
+    module_name, _, name = entry.rpartition(".")
+    if not module_name:
+        raise SettingsError(f"{setting}: {entry!r} is no dotted name like 'package.module.Class'")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise SettingsError(f"{setting}: there is no module {error.name!r} (for {entry!r})") from None
+        raise SettingsError(f"{setting}: {entry!r} imports {error.name!r}, which is not installed") from error
+    if not hasattr(module, name):
+        raise SettingsError(f"{setting}: the module {module_name!r} has no {name!r}")
+    return getattr(module, name)
+
+
+# -- one crawl --------------------------------------------------------------------------------------------------------
+
+
+def build_crawl(spider: Spider, settings: Settings, make_transport: Callable[[Settings], Transport]) -> Crawl:
+    """Everything one spider needs, from the project's settings and its own `custom_settings`."""
+    settings = settings.for_spider(type(spider))
+    stats = Stats()
+    spider.settings = settings
+    spider.stats = stats
+    scheduler = build_scheduler(spider, settings, build_frontier(settings), stats)
+    downloader = Downloader(
+        make_transport(settings),
+        DownloaderChain([*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings)], spider),
+        timeout_seconds=settings.DOWNLOAD_TIMEOUT,
+        max_bytes=settings.DOWNLOAD_MAXSIZE,
+        fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS,
+        stats=stats,
+    )
+    pipelines = [*_parts(settings, "PIPELINES"), *_feeds(settings)]
+    return Crawl(
+        spider,
+        scheduler,
+        downloader,
+        PipelineChain(pipelines, spider, stats),
+        SpiderChain([*_spider_defaults(settings), *_parts(settings, "SPIDER_MIDDLEWARES")], spider),
+        stats,
+        limits=_limits(settings),
+        max_retries=settings.MAX_RETRY_TIMES if settings.RETRY_ENABLED else 0,
+        backoff_seconds=settings.RETRY_BACKOFF_SECONDS,
+        backoff_limit_seconds=settings.RETRY_BACKOFF_MAX_SECONDS,
+        seeds_ahead=settings.START_REQUESTS_BUFFER,
+    )
+
+
+def build_frontier(settings: Settings) -> Frontier:
+    """The container of requests that SCHEDULER_PERSIST and ROLE ask for."""
+    return MemoryFrontier(order=settings.SCHEDULER_QUEUE_CLASS, pace=_pace(settings), max_lost=settings.MAX_LOST)
+
+
+def build_scheduler(spider: Spider, settings: Settings, frontier: Frontier, stats: Stats) -> Scheduler:
+    identify = fingerprint
+    if settings.FINGERPRINT_HEADERS or settings.FINGERPRINT_FRAGMENTS:
+        identify = partial(
+            fingerprint,
+            include_headers=settings.FINGERPRINT_HEADERS,
+            keep_fragments=settings.FINGERPRINT_FRAGMENTS,
+        )
+    return Scheduler(
+        frontier,
+        spider_name=str(spider.name),
+        dupefilter=settings.DUPEFILTER,
+        log_all_duplicates=settings.DUPEFILTER_DEBUG,
+        identify=identify,
+        paces={host: _slot_pace(settings, slot) for host, slot in settings.DOWNLOAD_SLOTS.items()},
+        stats=stats,
+    )
+
+
+def build_transport(settings: Settings) -> Transport:
+    return RequestsTransport(verify_tls=settings.VERIFY_TLS, pool_size=settings.CONCURRENT_REQUESTS)
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        settings.DOWNLOAD_DELAY,
+        settings.CONCURRENT_REQUESTS_PER_DOMAIN,
+        jitter=JITTER if settings.RANDOMIZE_DOWNLOAD_DELAY else 0.0,
+    )
+
+
+def _slot_pace(settings: Settings, slot: Mapping[str, Any]) -> Pace:
+    common = _pace(settings)
+    return Pace(
+        float(slot.get("delay", common.delay_seconds)), int(slot.get("concurrency", common.limit)), jitter=common.jitter
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        seconds=settings.CLOSESPIDER_TIMEOUT,
+        pages=settings.CLOSESPIDER_PAGECOUNT,
+        items=settings.CLOSESPIDER_ITEMCOUNT,
+        errors=settings.CLOSESPIDER_ERRORCOUNT,
+        seconds_without_item=settings.CLOSESPIDER_TIMEOUT_NO_ITEM,
+    )
+
+
+# -- middlewares and pipelines ------------------------------------------------------------------------------------------
+
+
+def _parts(settings: Settings, setting: str) -> list[Any]:
+    """The user's middlewares or pipelines, made. Raises SettingsError for all that cannot be, at once."""
+    parts = []
+    problems: list[str] = []
+    for entry in _in_order(settings[setting]):
+        try:
+            parts.append(_make(_import(entry, setting), settings))
+        except SettingsError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise SettingsError(*problems)
+    return parts
+
+
+def _in_order(entries: Any) -> Iterable[Any]:
+    """A list is in order; a dict of Scrapy's kind goes by its numbers, and None switches an entry off."""
+    if isinstance(entries, Mapping):
+        numbered = [(number, entry) for entry, number in entries.items() if number is not None]
+        return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
+    return list(entries)
+
+
+def _make(part: Any, settings: Settings) -> Any:
+    if not inspect.isclass(part):
+        return part
+    make = getattr(part, "from_settings", None)
+    return make(settings) if make is not None else part()
+
+
+def _feeds(settings: Settings) -> list[Any]:
+    return feeds_from(settings.FEEDS, fields=settings.FEED_EXPORT_FIELDS, csv_safe=settings.CSV_SAFE)
+
+
+def _downloader_defaults(settings: Settings) -> list[Any]:
+    """Outermost first, in the order that downloader_middlewares explains."""
+    made = downloader_middlewares
+    parts: list[Any] = [made.DefaultHeaders(settings.DEFAULT_REQUEST_HEADERS, user_agent=settings.USER_AGENT)]
+    if settings.REDIRECT_ENABLED:
+        parts.append(made.Redirect(settings.REDIRECT_MAX_TIMES, priority_adjust=settings.REDIRECT_PRIORITY_ADJUST))
+    if settings.RETRY_ENABLED:
+        parts.append(made.RetryStatuses(settings.RETRY_HTTP_CODES))
+    if settings.COOKIES_ENABLED:
+        parts.append(made.Cookies())
+    parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE))
+    return parts
+
+
+def _spider_defaults(settings: Settings) -> list[Any]:
+    made = spider_middlewares
+    return [
+        made.HttpErrors(settings.HTTPERROR_ALLOWED_CODES, allow_all=settings.HTTPERROR_ALLOW_ALL),
+        made.Offsite(),
+        made.UrlLength(settings.URLLENGTH_LIMIT),
+        made.Depth(settings.DEPTH_LIMIT),
+    ]
+
+
+# -- for tests of spiders -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class CrawlResult:
+    """How a crawl in a test went: its items in order, the requests that were made, and its end."""
+
+    items: list[Any] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    stats: dict[str, Any] = field(default_factory=dict)
+    finish_reason: str = ""
+    exit_code: int = 0
+    dead: list[DeadLetter] = field(default_factory=list)
+
+
+class _Collector:
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+
+    def process_item(self, item: Any, spider: Any) -> Any:
+        self._items.append(item)
+        return item
+
+
+def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) -> CrawlResult:
+    """Runs one spider to its end, without a project; `settings` by name, transport usually a FakeTransport."""
+    result = CrawlResult()
+    made = make_spider(spider, {})
+    pipelines = [*_in_order(settings.pop("PIPELINES", [])), _Collector(result.items)]
+    loaded = load_settings(None, overrides={**settings, "PIPELINES": pipelines}, environ={})
+    engine = Engine(
+        lambda: [build_crawl(made, loaded, lambda _: transport)],
+        concurrency=loaded.CONCURRENT_REQUESTS,
+        shutdown_seconds=loaded.SHUTDOWN_SECONDS,
+    )
+    result.exit_code = engine.start()
+    snapshot = engine.snapshot().crawls[0]
+    result.requests = list(getattr(transport, "requests", ()))
+    result.stats = snapshot.stats
+    result.finish_reason = snapshot.finish_reason or ""
+    result.dead = snapshot.dead
+    return result
