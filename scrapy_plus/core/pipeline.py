@@ -1,0 +1,128 @@
+"""Pipelines: what happens to the items of a page, one after the other, before the page counts as done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from scrapy_plus.core.stats import Stats
+from scrapy_plus.errors import DropItem
+
+log = logging.getLogger(__name__)
+
+
+class Pipeline:
+    """The base class for pipelines, though any object with some of these methods will do.
+
+    A pipeline that stores items says in `place` where (a path, a table): the summary shows it.
+    """
+
+    def open_spider(self, spider: Any) -> None:
+        """Before the first request: open files and connections. An exception ends the run."""
+
+    def process_item(self, item: Any, spider: Any) -> Any:
+        """Returns the item, or another, for the next pipeline; raises DropItem to end its way here.
+
+        Any other exception makes the page fail: it is tried again, with all its items.
+        """
+        return item
+
+    def store(self, items: list[Any], spider: Any) -> None:
+        """All items of one page at once, after they came through every pipeline; for those that write them somewhere.
+
+        A page that fails half-way has stored nothing yet, so that its next try stores nothing twice.
+        """
+
+    def flush(self) -> None:
+        """Writes what is buffered: after it a page counts as done and its items will not come again."""
+
+    def close_spider(self, spider: Any) -> None:
+        """After the last item, also of a crawl that was stopped."""
+
+
+class PipelineChain:
+    """The pipelines of one spider, in the order of the PIPELINES setting."""
+
+    def __init__(self, pipelines: Sequence[Any], spider: Any, stats: Stats) -> None:
+        self._pipelines = list(pipelines)
+        self._spider = spider
+        self._stats = stats
+        self._steps = [
+            (type(one).__name__, one.process_item) for one in self._pipelines if hasattr(one, "process_item")
+        ]
+        self._stores = [one for one in self._pipelines if hasattr(one, "store")]
+        self._flushes = _methods(self._pipelines, "flush")
+        self._forgetful: set[str] = set()
+        self._opened: list[Any] = []
+
+    def open(self) -> None:
+        """Opens all of them, in order; if one cannot, those that were opened are closed again."""
+        for pipeline in self._pipelines:
+            try:
+                for open_spider in _methods([pipeline], "open_spider"):
+                    open_spider(self._spider)
+            except BaseException:
+                self.close()
+                raise
+            self._opened.append(pipeline)
+
+    def process(self, items: Iterable[Any]) -> list[Any]:
+        """Sends the items of a page through all pipelines and stores them; returns those that came out, as they did."""
+        through = []
+        for item in items:
+            try:
+                through.append(self._process(item))
+            except DropItem as reason:
+                self._drop(reason)
+        if through:
+            self._store(through)
+            self._stats.inc("item_scraped_count", len(through))
+        return through
+
+    def _store(self, items: list[Any]) -> None:
+        for pipeline in self._stores:
+            pipeline.store(items, self._spider)
+            if place := getattr(pipeline, "place", None):
+                self._stats.inc(f"item_stored_count/{place}", len(items))
+
+    def _process(self, item: Any) -> Any:
+        for name, process_item in self._steps:
+            result = process_item(item, self._spider)
+            if result is None:
+                self._warn_of_nothing(name)
+            else:
+                item = result
+        return item
+
+    def _drop(self, reason: DropItem) -> None:
+        log.debug("item dropped: %s", reason)
+        self._stats.inc("item_dropped_count")
+        self._stats.inc(f"item_dropped_reasons_count/{type(reason).__name__}")
+
+    def _warn_of_nothing(self, name: str) -> None:
+        if name not in self._forgetful:
+            self._forgetful.add(name)
+            log.warning("%s.process_item returned None, the item goes on as it was; return it or raise DropItem", name)
+
+    def flush(self) -> None:
+        """Lets every pipeline write what it holds back."""
+        for flush in self._flushes:
+            flush()
+
+    def close(self) -> None:
+        """Closes what was opened, all of it even if one fails, last opened first; the first failure is raised."""
+        failures = []
+        while self._opened:
+            try:
+                for close_spider in _methods([self._opened.pop()], "close_spider"):
+                    close_spider(self._spider)
+            except Exception as failure:
+                log.exception("a pipeline could not be closed")
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+
+
+def _methods(pipelines: Iterable[Any], name: str) -> list[Callable[..., None]]:
+    return [getattr(pipeline, name) for pipeline in pipelines if hasattr(pipeline, name)]
