@@ -24,7 +24,7 @@ from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.http.request import Request
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
-from scrapy_plus.pipelines.feeds import feeds_from
+from scrapy_plus.pipelines.feeds import Feed, build_feeds
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.pace import Pace
 from scrapy_plus.transport.base import Transport
@@ -56,9 +56,11 @@ def build_engine(
     chosen = list(classes.values())
 
     def make_crawls() -> list[Crawl]:
+        feeds: dict[str, Feed] = {}
+        spiders = [make_spider(spider, arguments or {}) for spider in chosen]
         return [
-            build_crawl(make_spider(spider, arguments or {}), settings, (make_transport or build_transport))
-            for spider in chosen
+            build_crawl(spider, own, make_transport or build_transport, feeds)
+            for spider, own in zip(spiders, settings.for_spiders(spiders), strict=True)
         ]
 
     return Engine(
@@ -123,9 +125,10 @@ def _import(entry: Any, setting: str) -> Any:
 # -- one crawl --------------------------------------------------------------------------------------------------------
 
 
-def build_crawl(spider: Spider, settings: Settings, make_transport: Callable[[Settings], Transport]) -> Crawl:
-    """Everything one spider needs, from the project's settings and its own `custom_settings`."""
-    settings = settings.for_spider(type(spider))
+def build_crawl(
+    spider: Spider, settings: Settings, make_transport: Callable[[Settings], Transport], feeds: dict[str, Feed]
+) -> Crawl:
+    """Everything one spider needs, from the settings as it sees them; `feeds` are those that spiders share, by path."""
     stats = Stats()
     spider.settings = settings
     spider.stats = stats
@@ -138,7 +141,7 @@ def build_crawl(spider: Spider, settings: Settings, make_transport: Callable[[Se
         fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS,
         stats=stats,
     )
-    pipelines = [*_parts(settings, "PIPELINES"), *_feeds(settings)]
+    pipelines = [*_parts(settings, "PIPELINES"), *_feeds(settings, feeds)]
     return Crawl(
         spider,
         scheduler,
@@ -239,8 +242,12 @@ def _make(part: Any, settings: Settings) -> Any:
     return make(settings) if make is not None else part()
 
 
-def _feeds(settings: Settings) -> list[Any]:
-    return feeds_from(settings.FEEDS, fields=settings.FEED_EXPORT_FIELDS, csv_safe=settings.CSV_SAFE)
+def _feeds(settings: Settings, shared: dict[str, Feed]) -> list[Feed]:
+    """One writer a file, however many spiders write to it."""
+    for path, options in settings.FEEDS.items():
+        if path not in shared:
+            [shared[path]] = build_feeds({path: options}, fields=settings.FEED_EXPORT_FIELDS, csv_safe=settings.CSV_SAFE)
+    return [shared[path] for path in settings.FEEDS]
 
 
 def _downloader_defaults(settings: Settings) -> list[Any]:
@@ -298,7 +305,7 @@ def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) 
     pipelines = [*_in_order(settings.pop("PIPELINES", [])), _Collector(result.items)]
     loaded = load_settings(None, overrides={**settings, "PIPELINES": pipelines}, environ={})
     engine = Engine(
-        lambda: [build_crawl(made, loaded, lambda _: transport)],
+        lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, {})],
         concurrency=loaded.CONCURRENT_REQUESTS,
         shutdown_seconds=loaded.SHUTDOWN_SECONDS,
     )
