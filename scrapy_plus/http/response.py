@@ -1,0 +1,291 @@
+"""A response: what came back, its text, and what can be found in it."""
+
+from __future__ import annotations
+
+import json as _json
+import re as _re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scrapy_plus.http.encoding import page_text, resolve
+from scrapy_plus.http.headers import Headers
+from scrapy_plus.http.request import Request
+from scrapy_plus.http.selector import Pattern, SelectorList, matches, parse
+from scrapy_plus.http.url import clean_url, join, without_password
+
+if TYPE_CHECKING:
+    from scrapy_plus.http.links import Link
+
+_XML_TYPES = _re.compile(r"\s*(?:text|application)/(?:xml|(?!xhtml)[\w.+-]*\+xml)\s*(?:;|$)", _re.IGNORECASE).match
+_HTTP = _re.compile(r"https?://", _re.IGNORECASE).match
+_LINK_TAGS = ("a", "link", "area")
+
+
+class Response:
+    """What came back for a request. Text and tree are made when first asked for, and once.
+
+    `body` is bytes as received (decompressed); a str may be assigned, and is the text then. `encoding` may be assigned
+    to correct what the page says of itself. `flags` holds "dataloss", "partial" or "cached".
+    """
+
+    __slots__ = (
+        "_base_url",
+        "_body",
+        "_encoding",
+        "_explicit_encoding",
+        "_meta",
+        "_root",
+        "_text",
+        "flags",
+        "headers",
+        "request",
+        "status_code",
+        "url",
+    )
+
+    def __init__(
+        self,
+        url: str,
+        status_code: int = 200,
+        headers: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        body: bytes | str = b"",
+        *,
+        request: Request | None = None,
+        encoding: str | None = None,
+        flags: Iterable[str] = (),
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        self.url = url
+        self.status_code = status_code
+        self.headers = headers if type(headers) is Headers else Headers(headers)
+        self.request = request
+        self.flags = list(flags)
+        self._meta = meta
+        self._explicit_encoding: str | None = None
+        self.body = body
+        if encoding is not None:
+            self.encoding = encoding
+
+    @property
+    def status(self) -> int:
+        return self.status_code
+
+    @status.setter
+    def status(self, status_code: int) -> None:
+        self.status_code = status_code
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The request's meta; the response's own while it belongs to no request."""
+        if self.request is not None:
+            return self.request.meta
+        if self._meta is None:
+            self._meta = {}
+        return self._meta
+
+    @property
+    def history(self) -> list[Response]:
+        """The redirects that led here, oldest first, as responses without a body."""
+        urls = self.meta.get("redirect_urls", ())
+        reasons = self.meta.get("redirect_reasons", ())
+        statuses = [reason if isinstance(reason, int) else 0 for reason in reasons]
+        return [Response(url, status) for url, status in zip(urls, statuses, strict=False)]
+
+    # -- body and text -----------------------------------------------------------------------------------------------------
+
+    @property
+    def body(self) -> bytes:
+        return self._body  # type: ignore[return-value]  # a str only where the user put one
+
+    @body.setter
+    def body(self, body: bytes | str) -> None:
+        self._body = body if isinstance(body, bytes | str) else bytes(body)
+        self._forget_text()
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the text: assigned, or the page's own by BOM, header, declaration, or look.
+
+        Assigning an unknown one raises LookupError.
+        """
+        self._decode()
+        return self._encoding
+
+    @encoding.setter
+    def encoding(self, label: str | None) -> None:
+        if label is not None and resolve(label) is None:
+            raise LookupError(f"unknown encoding {label!r}")
+        self._explicit_encoding = label
+        self._forget_text()
+
+    @property
+    def text(self) -> str:
+        """The body as text; bytes that are broken in its encoding are U+FFFD."""
+        self._decode()
+        return self._text  # type: ignore[return-value]
+
+    def _decode(self) -> None:
+        if self._text is not None:
+            return
+        if isinstance(self._body, str):
+            label = self._explicit_encoding or "utf-8"
+            self._encoding, self._text = resolve(label) or label, str(self._body)
+        else:
+            content_type = self.headers.get("content-type")
+            self._encoding, self._text = page_text(self._body, content_type, self._explicit_encoding)
+
+    def _forget_text(self) -> None:
+        self._text: str | None = None
+        self._encoding = "utf-8"
+        self._root: Any = None
+        self._base_url: str | None = None
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError, with the URL and how the body begins, if it is none."""
+        try:
+            return _json.loads(self.text)
+        except ValueError as error:
+            start = self.text[:80]
+            raise ValueError(f"no JSON at {without_password(self.url)}: {error}; it begins {start!r}") from None
+
+    # -- finding things ----------------------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Any:
+        """The root element of the page, parsed at the first question."""
+        if self._root is None:
+            xml = _XML_TYPES(self.headers.get("content-type") or "") is not None
+            text = self.text
+            whole = self._encoding == "utf-8" and isinstance(self._body, bytes) and "\ufffd" not in text
+            body = self._body if whole else text.encode("utf-8", "replace")
+            self._root = parse(body.removeprefix(b"\xef\xbb\xbf"), xml=xml)  # type: ignore[arg-type,union-attr]
+        return self._root
+
+    def xpath(self, expression: str, namespaces: Mapping[str, str] | None = None, **variables: Any) -> SelectorList:
+        """What the XPath finds in the page: elements, and strings for text() and @attributes.
+
+        `$name` in it stands for the keyword argument `name`. Raises ValueError, naming the expression, if it is no XPath.
+        """
+        found: SelectorList = self.root.xpath(expression, namespaces, **variables)
+        return found
+
+    def css(self, expression: str) -> SelectorList:
+        """What the CSS selector finds; `::text` and `::attr(name)` give strings."""
+        found: SelectorList = self.root.css(expression)
+        return found
+
+    def re(self, pattern: Pattern) -> list[str]:
+        """All matches in the text: the groups if the pattern has any, else the whole."""
+        return matches(pattern, self.text)
+
+    def re_first(self, pattern: Pattern, default: Any = None) -> Any:
+        return next(iter(self.re(pattern)), default)
+
+    def re_findall(self, rule: Pattern, data: str | None = None) -> list[Any]:
+        """`re.findall` on the text, or on `data`."""
+        return _re.findall(rule, self.text if data is None else data)
+
+    # -- going on ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def base_url(self) -> str:
+        """What the page's relative links are relative to: its URL, or what its <base href> says."""
+        if self._base_url is None:
+            self._base_url = self._declared_base() or self.url
+        return self._base_url
+
+    def _declared_base(self) -> str | None:
+        text = self.text
+        if "<base" not in text and "<BASE" not in text and "<Base" not in text:
+            return None
+        href = next((one.get("href") for one in self.root.iter("base") if one.get("href") is not None), None)
+        if href is None:
+            return None
+        base = join(self.url, href)
+        return base if _HTTP(base) else None
+
+    def urljoin(self, url: str) -> str:
+        """The absolute URL of a reference found on this page."""
+        return join(self.base_url, url)
+
+    def follow(self, url: Any, callback: str | Callable[..., Any] | None = None, **arguments: Any) -> Request:
+        """A request for a link of this page: a URL, an <a>, <area> or <link> element, or a Link.
+
+        `arguments` are Request's. Raises ValueError if it leads to no http(s) URL.
+        """
+        return self._request(self._absolute(url), callback, arguments)
+
+    def follow_all(
+        self,
+        urls: Iterable[Any] | None = None,
+        callback: str | Callable[..., Any] | None = None,
+        *,
+        css: str | None = None,
+        xpath: str | None = None,
+        **arguments: Any,
+    ) -> Iterator[Request]:
+        """A request for each link: of `urls`, or of what `css` or `xpath` finds. What is no http(s) link is left out."""
+        if sum(one is not None for one in (urls, css, xpath)) != 1 or isinstance(urls, str):
+            raise ValueError("follow_all wants one of: a list of links, css=, xpath=; for one link there is follow")
+        links = self.css(css) if css is not None else self.xpath(xpath) if xpath is not None else urls
+        return self._follow_each(links or (), callback, arguments)
+
+    def _follow_each(self, links: Iterable[Any], callback: Any, arguments: dict[str, Any]) -> Iterator[Request]:
+        for link in links:
+            try:
+                url = self._absolute(link)
+            except ValueError:  # mailto:, javascript:, tel:, an element without href: pages are full of them
+                continue
+            yield self._request(url, callback, arguments)
+
+    def _request(self, url: str, callback: Any, arguments: dict[str, Any]) -> Request:
+        if callback is not None:
+            arguments = {**arguments, "callback": callback}
+        if "encoding" not in arguments and any(name in arguments for name in ("data", "body", "params")):
+            arguments = {**arguments, "encoding": self.encoding}
+        return Request(url, **arguments)
+
+    def _absolute(self, link: Any) -> str:
+        """The link's URL, whose query is encoded as the page is, as browsers do."""
+        url = join(self.base_url, _reference(link))
+        if not _HTTP(url):
+            raise ValueError(f"not an http(s) link: {url!r} on {without_password(self.url)}")
+        return clean_url(url, encoding="utf-8" if url.isascii() else self.encoding)
+
+    def replace(self, **changes: Any) -> Response:
+        """A copy in which `changes` (constructor arguments) replace fields."""
+        if "status" in changes:
+            changes["status_code"] = changes.pop("status")
+        fields: dict[str, Any] = {
+            "url": self.url,
+            "status_code": self.status_code,
+            "headers": self.headers,
+            "body": self._body,
+            "request": self.request,
+            "encoding": self._explicit_encoding,
+            "flags": self.flags,
+            "meta": self._meta,
+        }
+        if "headers" not in changes:
+            fields["headers"] = self.headers.copy()
+        return type(self)(**{**fields, **changes})
+
+    copy = replace
+
+    def __repr__(self) -> str:
+        return f"<{self.status_code} {without_password(self.url)}>"
+
+
+def _reference(link: str | Link | Any) -> str:
+    """What the page wrote as the link's target. Raises ValueError for what has none."""
+    if isinstance(link, str):
+        return link
+    if isinstance(link, SelectorList):
+        raise ValueError("follow wants one link; for a list there is follow_all")
+    tag = getattr(link, "tag", None)
+    if tag is None and isinstance(url := getattr(link, "url", None), str):
+        return url
+    href = link.get("href") if isinstance(tag, str) and tag.rpartition("}")[2] in _LINK_TAGS else None
+    if not isinstance(href, str):
+        raise ValueError(f"not a link: {link!r}; give a URL, an <a href> element or a Link")
+    return href
