@@ -14,6 +14,7 @@ from scrapy_plus.conf.options import (
     choice,
     components,
     feed,
+    fields,
     headers,
     level,
     listed,
@@ -345,7 +346,7 @@ FEEDS = items(
 FEED_EXPORT_FIELDS = items(
     None,
     "The fields that are written, in this order; None is all of them.",
-    optional(names),
+    fields(),
 )
 CSV_SAFE = items(
     True,

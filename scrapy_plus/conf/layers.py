@@ -108,7 +108,7 @@ def _read(merged: Merged, layer: Layer, written: str, option: Option, value: Any
         return option.read(value)
     except Unfit as error:
         merged.problems.append(f"{written} ({layer.where(written)}): {error}")
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, LookupError):
         merged.problems.append(f"{written} = {reprlib.repr(value)} ({layer.where(written)}): must be {option.wants}")
     return deepcopy(option.default)
 

@@ -6,6 +6,7 @@ normal form, or raises ValueError with what it would like to see instead.
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
 import math
@@ -193,9 +194,12 @@ def headers() -> Kind:
 
 
 def components() -> Kind:
-    """Classes or dotted names of them, in order: a list, or Scrapy's {name: number} (low first, None switches off)."""
+    """Classes or dotted names of them, in order: a list, or Scrapy's {name: number} (low first, None switches off).
 
-    def read(value: Any) -> list[str | type]:
+    An object that is made already will do as well.
+    """
+
+    def read(value: Any) -> list[Any]:
         if isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("{")):
             numbers = {name: at for name, at in _mapping(value).items() if at is not None}
             value = sorted(numbers, key=lambda name: float(numbers[name]))
@@ -204,14 +208,37 @@ def components() -> Kind:
     return Kind('a list of classes or of "module.Class" names, or a dict of them to numbers', read)
 
 
-def _component(value: Any) -> str | type:
-    if isinstance(value, type) or (isinstance(value, str) and "." in value.strip(".") and " " not in value):
+def _component(value: Any) -> Any:
+    is_dotted = isinstance(value, str) and "." in value.strip(".") and " " not in value
+    is_plain = value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict))
+    if is_dotted or not is_plain:
         return value
     raise Unfit(f'{value!r} is no class and no "module.Class" name')
 
 
-FORMATS = {"jsonl": "jsonl", "jl": "jsonl", "jsonlines": "jsonl", "json": "json", "csv": "csv"}
-_FEED_KEYS = ("format", "fields", "overwrite", "encoding")
+def fields() -> Kind:
+    """Names of fields in order, or a dict of them to the titles that are written; None is all of them."""
+
+    def read(value: Any) -> list[str] | dict[str, str]:
+        if isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("{")):
+            return {str(name): str(title) for name, title in _mapping(value).items()}
+        return [text().read(member) for member in _members(value)]
+
+    return optional(Kind("a list of fields, or a dict of fields to titles", read))
+
+
+def encoding() -> Kind:
+    """The name of a codec that Python has."""
+    return Kind("an encoding such as utf-8", lambda value: codecs.lookup(value).name)
+
+
+FORMATS = {"jsonl": "jsonl", "jl": "jsonl", "ndjson": "jsonl", "jsonlines": "jsonl", "json": "json", "csv": "csv"}
+_FEED_KEYS = {
+    "format": choice(*FORMATS),
+    "fields": fields(),
+    "overwrite": boolean(),
+    "encoding": optional(encoding()),
+}
 
 
 def feed(target: Any, asked: Any) -> tuple[str, dict[str, Any]]:
@@ -220,12 +247,21 @@ def feed(target: Any, asked: Any) -> tuple[str, dict[str, Any]]:
     if "://" in where:
         raise Unfit(f"{where!r}: items are written to local files only")
     given = {"format": asked} if isinstance(asked, str) else dict(asked or {})
+    if where == "-":
+        given = {"format": "jsonl", **given}
     if unknown := [key for key in given if key not in _FEED_KEYS]:
         raise Unfit(f"{where!r}: {unknown[0]!r} is not among {', '.join(_FEED_KEYS)}")
-    word = str(given.get("format") or where.rpartition(".")[2]).lower()
+    word = str(given.pop("format", None) or where.rpartition(".")[2]).lower()
     if word not in FORMATS:
         raise Unfit(f"{where!r}: {word!r} is no format; there are jsonl, json and csv")
-    return where, {**given, "format": FORMATS[word]}
+    return where, {"format": FORMATS[word], **{key: _part(where, key, value) for key, value in given.items()}}
+
+
+def _part(where: str, key: str, value: Any) -> Any:
+    try:
+        return _FEED_KEYS[key].read(value)
+    except (ValueError, TypeError, LookupError):
+        raise Unfit(f"{where!r}: {key} = {value!r} must be {_FEED_KEYS[key].wants}") from None
 
 
 def slot(name: Any, asked: Any) -> tuple[str, dict[str, float]]:

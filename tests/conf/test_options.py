@@ -26,6 +26,7 @@ GOOD = [
     ("RETRY_HTTP_CODES", "", []),
     ("SPIDERS", "spiders.a.A,spiders.b.B", ["spiders.a.A", "spiders.b.B"]),
     ("SPIDERS", ("spiders.a.A", Path), ["spiders.a.A", Path]),
+    ("PIPELINES", [logging.root], [logging.root]),
     ("PIPELINES", {"p.Late": 900, "p.Off": None, "p.Early": 5}, ["p.Early", "p.Late"]),
     ("PIPELINES", '{"p.Late": 900, "p.Early": 5}', ["p.Early", "p.Late"]),
     ("DEFAULT_REQUEST_HEADERS", '{"Accept": "*/*"}', {"Accept": "*/*"}),
@@ -41,6 +42,14 @@ GOOD = [
     ("FEEDS", {Path("a.jl"): {}}, {"a.jl": {"format": "jsonl"}}),
     ("FEEDS", {"a.txt": "csv"}, {"a.txt": {"format": "csv"}}),
     ("FEEDS", {"a.csv": {"fields": ["x"]}}, {"a.csv": {"format": "csv", "fields": ["x"]}}),
+    ("FEEDS", {"-": {}}, {"-": {"format": "jsonl"}}),
+    (
+        "FEEDS",
+        {"a.csv": {"encoding": "UTF8", "overwrite": 1}},
+        {"a.csv": {"format": "csv", "encoding": "utf-8", "overwrite": True}},
+    ),
+    ("FEED_EXPORT_FIELDS", "a,b", ["a", "b"]),
+    ("FEED_EXPORT_FIELDS", {"a": "A"}, {"a": "A"}),
     ("DOWNLOAD_SLOTS", {"a.test": {"delay": 2}}, {"a.test": {"delay": 2.0}}),
 ]
 BAD = [
@@ -71,6 +80,8 @@ BAD = [
     ("FEEDS", {"a.csv": {"fieldz": []}}),
     ("FEEDS", {"s3://bucket/a.csv": {}}),
     ("FEEDS", ["a.csv"]),
+    ("FEEDS", {"a.csv": {"encoding": "klingon"}}),
+    ("FEEDS", {"a.csv": {"overwrite": "perhaps"}}),
     ("DOWNLOAD_SLOTS", {"a.test": {"pause": 2}}),
     ("DOWNLOAD_SLOTS", {"a.test": 2}),
 ]

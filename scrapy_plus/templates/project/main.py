@@ -1,0 +1,4 @@
+from scrapy_plus import run
+
+if __name__ == "__main__":
+    run()
