@@ -10,14 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FILES = [path for path in sorted((ROOT / "scrapy_plus").rglob("*.py")) if "templates" not in path.parts]
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
-LAYERS = """errors version
+LAYERS = """errors patching version
 item http
 rules conf
 frontier transport
 middlewares
 core
 pipelines spiders wiring redis_hash
-cli terminal log dashboard""".splitlines()
+cli terminal summary figures log dashboard""".splitlines()
 LAYER = {name: level for level, names in enumerate([*LAYERS, "__main__"]) for name in names.split()} | {"": 8}
 IMPURE = {"gevent", "redis", "requests", "socket", "time", "random"}
 
