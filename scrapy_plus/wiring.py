@@ -33,27 +33,24 @@ from scrapy_plus.transport.requests_session import RequestsTransport
 JITTER = 0.5
 
 
-def build_engine(
+def build_engine(settings: Settings, **arguments: Any) -> Engine:
+    """An engine as `engine_arguments` describes it."""
+    return Engine(**engine_arguments(settings, **arguments))
+
+
+def engine_arguments(
     settings: Settings,
     *,
     names: Sequence[str] | None = None,
     arguments: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
     make_transport: Callable[[Settings], Transport] | None = None,
-) -> Engine:
-    """An engine for the project's spiders, or those of `names`, each made with `arguments`.
+) -> dict[str, Any]:
+    """What makes an engine for the project's spiders, or those of `names`, each made with `arguments`.
 
     Raises SettingsError naming what cannot be imported or built, UsageError for an unknown spider.
     """
-    classes = spider_classes(settings)
-    if names:
-        unknown = [name for name in names if name not in classes]
-        if unknown:
-            raise UsageError(f"no spider {unknown[0]!r}; there are: {', '.join(sorted(classes)) or 'none'} (SPIDERS)")
-        classes = {name: classes[name] for name in names}
-    if not classes:
-        raise SettingsError('SPIDERS is empty; list your spiders, as in SPIDERS = ["spiders.quotes.QuotesSpider"]')
-    chosen = list(classes.values())
+    chosen = _chosen_spiders(settings, names)
 
     def make_crawls() -> list[Crawl]:
         feeds: dict[str, Feed] = {}
@@ -63,12 +60,22 @@ def build_engine(
             for spider, own in zip(spiders, settings.for_spiders(spiders), strict=True)
         ]
 
-    return Engine(
-        make_crawls,
-        concurrency=settings.CONCURRENT_REQUESTS,
-        shutdown_seconds=settings.SHUTDOWN_SECONDS,
-        observers=observers,
-    )
+    return {
+        "make_crawls": make_crawls,
+        "concurrency": settings.CONCURRENT_REQUESTS,
+        "shutdown_seconds": settings.SHUTDOWN_SECONDS,
+        "observers": observers,
+    }
+
+
+def _chosen_spiders(settings: Settings, names: Sequence[str] | None) -> list[type[Spider]]:
+    classes = spider_classes(settings)
+    if not classes:
+        raise SettingsError('SPIDERS is empty; list your spiders, as in SPIDERS = ["spiders.quotes.QuotesSpider"]')
+    unknown = [name for name in names or () if name not in classes]
+    if unknown:
+        raise UsageError(f"no spider {unknown[0]!r}; there are: {', '.join(sorted(classes))} (SPIDERS)")
+    return [classes[name] for name in names or classes]
 
 
 # -- spiders ----------------------------------------------------------------------------------------------------------

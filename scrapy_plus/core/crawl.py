@@ -423,5 +423,7 @@ def _results(given: Any) -> Iterable[Any]:
     if isinstance(given, list | tuple | set | Iterator):
         return given
     if hasattr(given, "__aiter__") or hasattr(given, "__await__"):
+        if hasattr(given, "close"):
+            given.close()  # a coroutine that is never awaited would warn of itself
         raise TypeError("async callbacks are not supported; write a plain method (gevent makes it concurrent)")
     return (given,)

@@ -102,7 +102,7 @@ class Engine:
         """
         self._reset()
         self.crawls = self._make_crawls()
-        if any(crawl.downloader.needs_network for crawl in self.crawls):
+        if any(crawl.downloader.transport.network for crawl in self.crawls):
             refuse_if_too_late()
         with _Signals(self._on_signal):
             exit_code = self._run()
