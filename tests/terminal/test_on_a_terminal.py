@@ -1,0 +1,111 @@
+"""The whole program on a pseudo-terminal, as a person sees it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+BOOKSHOP = Path(__file__).parents[2] / "examples" / "bookshop"
+
+
+class Program:
+    """main.py of the bookshop with standard error, and if asked standard output, on a terminal."""
+
+    def __init__(self, folder: Path, *arguments: str, stdout: int | None = None) -> None:
+        self._master, slave = pty.openpty()
+        environ = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "110", "PYTHONPATH": str(BOOKSHOP.parents[1])}
+        self.process = subprocess.Popen(
+            [sys.executable, str(BOOKSHOP / "main.py"), *arguments],
+            cwd=folder,
+            env=environ,
+            stdin=slave,
+            stdout=slave if stdout is None else stdout,
+            stderr=slave,
+        )
+        os.close(slave)
+        self.text = ""
+
+    def read_until(self, pattern: str, seconds: float = 60.0) -> None:
+        """Reads what the terminal gets, until the pattern has come; at its end, and for no pattern, until it closes."""
+        deadline = time.monotonic() + seconds
+        while not (pattern and re.search(pattern, self.text)):
+            assert time.monotonic() < deadline, f"{pattern!r} did not come in\n{self.text[-3000:]}"
+            if select.select([self._master], [], [], 0.2)[0]:
+                try:
+                    self.text += os.read(self._master, 65536).decode("utf-8", "replace")
+                except OSError:  # how Linux says that nobody has the other end
+                    break
+        if not pattern:
+            self.process.wait(10)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def program(tmp_path):
+    started: list[Program] = []
+
+    def start(*arguments: str, **options: int) -> Program:
+        started.append(Program(tmp_path, *arguments, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+def is_cursor_shown(text: str) -> bool:
+    return text.rfind("\x1b[?25h") >= text.rfind("\x1b[?25l")
+
+
+def test_progress_is_live_and_the_summary_comes_last(program):
+    shop = program()
+    shop.read_until("")
+    assert shop.process.returncode == 0
+    counts = [int(count.replace(",", "")) for count in re.findall(r"([\d,]+) done", shop.text)]
+    assert len(set(counts)) >= 3, "the panel moves"
+    assert counts == sorted(counts)
+    assert shop.text.rindex("1,000  in books.jsonl") > shop.text.rindex(" done ")
+    assert is_cursor_shown(shop.text)
+
+
+def test_an_interrupt_leaves_the_terminal_as_it_was(program):
+    shop = program()
+    shop.read_until(r"[1-9]\d* done")
+    shop.process.send_signal(signal.SIGINT)
+    shop.read_until("")
+    assert shop.process.returncode == 130
+    assert is_cursor_shown(shop.text)
+    assert "left in queue" in shop.text
+    assert "Traceback" not in shop.text
+
+
+def test_a_killed_process_leaves_the_cursor(program):
+    shop = program()
+    shop.read_until(r"[1-9]\d* done")
+    shop.process.kill()
+    shop.read_until("")
+    assert is_cursor_shown(shop.text)
+
+
+def test_items_on_standard_output_are_not_mixed_with_the_panel(program, tmp_path):
+    with (tmp_path / "out").open("wb") as out:
+        shop = program("-o", "-", stdout=out.fileno())
+        shop.read_until("")
+    assert shop.process.returncode == 0
+    lines = (tmp_path / "out").read_bytes().splitlines()
+    assert len(lines) == 1000
+    assert all(line.startswith(b'{"title": ') for line in lines)
+    assert "standard output, books.jsonl" in shop.text
