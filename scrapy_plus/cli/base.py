@@ -58,7 +58,7 @@ def load_project(assignments: Iterable[tuple[str, str]], *, more: Mapping[str, A
 
     Outside a project they are the defaults. Raises SettingsError with all mistakes.
     """
-    settings = load_settings(find_project(parents=True), overrides={**dict(assignments), **(more or {})})
+    settings = load_settings(find_project(parents=True), overrides=[dict(assignments), more or {}])
     use(settings)
     return settings
 

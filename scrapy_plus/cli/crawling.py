@@ -68,7 +68,7 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
         sys.exit(engine.start())
 
 
-@click.command("run", cls=Command)
+@click.command("run", cls=Command, short_help="Crawl with the spiders of the project.")
 @click.argument("words", nargs=-1, metavar="[master|slave] [SPIDER]...")
 @crawl_options
 def run_command(words: tuple[str, ...], arguments: Pairs, assignments: Pairs, nolog: bool, **options: Any) -> None:
@@ -84,7 +84,7 @@ def run_command(words: tuple[str, ...], arguments: Pairs, assignments: Pairs, no
     start(settings, names, arguments, nolog=nolog)
 
 
-@click.command("crawl", cls=Command)
+@click.command("crawl", cls=Command, short_help="Crawl with one spider.")
 @click.argument("name")
 @crawl_options
 def crawl_command(name: str, arguments: Pairs, assignments: Pairs, nolog: bool, **options: Any) -> None:
@@ -94,7 +94,7 @@ def crawl_command(name: str, arguments: Pairs, assignments: Pairs, nolog: bool, 
     start(settings, [name], arguments, nolog=nolog)
 
 
-@click.command("runspider", cls=Command)
+@click.command("runspider", cls=Command, short_help="Crawl with the spiders of one file.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @crawl_options
 def runspider_command(file: Path, arguments: Pairs, assignments: Pairs, nolog: bool, **options: Any) -> None:

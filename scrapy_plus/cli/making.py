@@ -29,7 +29,7 @@ def spider_templates() -> list[str]:
 # -- startproject ------------------------------------------------------------------------------------------------------
 
 
-@click.command("startproject", cls=Command)
+@click.command("startproject", cls=Command, short_help="Make a project.")
 @click.argument("name")
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
 def startproject_command(name: str, folder: Path | None) -> None:
@@ -74,7 +74,7 @@ def _print_templates(ctx: click.Context, param: click.Parameter, is_asked: bool)
         ctx.exit()
 
 
-@click.command("genspider", cls=Command)
+@click.command("genspider", cls=Command, short_help="Write a new spider.")
 @click.argument("name")
 @click.argument("target", default="https://example.com/", metavar="[URL or DOMAIN]")
 @click.option("-t", "--template", default="basic", show_default=True, help="The kind of spider; see --list.")
@@ -95,7 +95,7 @@ def genspider_command(name: str, target: str, template: str, force: bool) -> Non
     text = (TEMPLATES / "spiders" / f"{template}.py{SUFFIX}").read_text("utf-8")
     url = target_url(target)
     domain = urlsplit(url).hostname
-    words = {"class_name": class_name, "name": name, "url": json.dumps(url), "domain": json.dumps(domain)}
+    words = {"class_name": class_name, "name": name, "url": _literal(url), "domain": _literal(domain)}
     file.parent.mkdir(exist_ok=True)
     file.write_text(Template(text).substitute(words), "utf-8")
     click.echo(f"Wrote {file}")
@@ -112,12 +112,17 @@ def module_name(name: str) -> str:
 
 def target_url(target: str) -> str:
     """A URL as it is, a domain as the URL of its start page. Raises UsageError if it is neither."""
+    url = target if "://" in target else f"https://{target}" + ("" if "/" in target else "/")
     try:
-        return clean_url(
-            target if "://" in target else f"https://{target}/" if "/" not in target else f"https://{target}"
-        )
+        clean_url(url)
     except ValueError as error:
         raise UsageError(f"{target!r} is no URL and no domain: {error}") from None
+    return url
+
+
+def _literal(text: str | None) -> str:
+    """The text as a Python literal in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _register(settings_file: Path, dotted: str) -> None:
@@ -143,7 +148,7 @@ def add_to_list(file: Path, name: str, value: str) -> bool:
     values = ast.literal_eval(node)
     if value in values:
         return True
-    after = _with_element(before, node, json.dumps(value))
+    after = _with_element(before, node, _literal(value))
     changed = _plain_list(after, name)
     if changed is None or ast.literal_eval(changed) != [*values, value]:
         return False

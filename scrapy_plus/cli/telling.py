@@ -20,7 +20,7 @@ SECRETS = ("PASSWORD", "PASSWD", "SECRET", "TOKEN", "API_KEY", "APIKEY")
 OWN = "A constant of the project."
 
 
-@click.command("settings", cls=Command)
+@click.command("settings", cls=Command, short_help="Print settings and where they come from.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @settings_option

@@ -244,7 +244,7 @@ URLLENGTH_LIMIT = spider(
 )
 CALLBACK_SECONDS = spider(
     300,
-    "How long a callback may compute before its process is taken for stuck.",
+    "How long a callback may compute before its process is taken for stuck, in a crawl that several share.",
     number(1),
     unit="s",
 )
@@ -285,7 +285,7 @@ START_REQUESTS_BUFFER = requests(
 )
 LEASE_SECONDS = requests(
     10,
-    "How long a process that has gone silent keeps its requests before others may take them.",
+    "How long a process that has gone silent keeps its requests, in a crawl that several share.",
     number(1, 3600),
     unit="s",
 )

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scrapy_plus.conf.elsewhere import no_effect
 from scrapy_plus.conf.layers import CANONICAL, OPTIONS, Added, Layer, Merged, merge
 from scrapy_plus.conf.project import enter_project, find_project, read_settings_file
 from scrapy_plus.conf.words import nearest
@@ -124,6 +125,8 @@ class Settings:
 
 def unknown(name: str, known: Iterable[str]) -> str:
     """The sentence for a name that is no setting."""
+    if advice := no_effect(name):
+        return f"{name} has no effect here; {advice}"
     meant = nearest(name, known)
     return f"there is no setting {name}" + (f"; did you mean {meant}?" if meant else "")
 
@@ -131,17 +134,20 @@ def unknown(name: str, known: Iterable[str]) -> str:
 def load_settings(
     project_dir: Path | str | None,
     *,
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> Settings:
     """Reads settings.py of the folder (None: there is no project) and lays environment and overrides above it.
+
+    Several overrides lie above each other, the last one uppermost.
 
     The folder becomes first on sys.path, and its settings those that this module's attributes answer.
     Raises SettingsError with every mistake at once, a line each.
     """
     folder = None if project_dir is None else Path(project_dir).resolve()
+    stack = [overrides] if isinstance(overrides, Mapping) else overrides
     words = {key.removeprefix(PREFIX): word for key, word in environ.items() if key.startswith(PREFIX)}
-    layers = [Layer("environment", words), Layer("command line", overrides or {})]
+    layers = [Layer("environment", words), *(Layer("command line", values) for values in stack)]
     if folder is not None:
         layers.append(_project_layer(folder))
     settings = Settings(layers, project_dir=folder)

@@ -127,6 +127,13 @@ def test_files_of_the_settings_are_written_as_well(cli, project):
     assert (project / "always.jsonl").read_text("utf-8") == (project / "now.jsonl").read_text("utf-8") != ""
 
 
+def test_files_of_the_settings_can_be_switched_off_for_one_run(cli, project):
+    with (project / "settings.py").open("a", encoding="utf-8") as file:
+        file.write("FEEDS = {'always.jsonl': {}}\n")
+    assert cli("crawl", "first", "-s", "FEEDS={}", "-O", "now.jsonl", cwd=project).returncode == 0
+    assert (project / "now.jsonl").exists() and not (project / "always.jsonl").exists()
+
+
 def test_the_level_of_the_log_can_be_set_and_the_log_be_silenced(cli, project):
     assert "ERROR" in cli("crawl", "broken", "-L", "error", cwd=project).stderr
     quiet = cli("crawl", "broken", "--nolog", cwd=project)

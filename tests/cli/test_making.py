@@ -99,6 +99,27 @@ def test_a_new_spider_is_written_registered_and_can_be_made(made, cli, template)
     assert shown == f"old-books ['books.test'] ['https://books.test/{page}']"
 
 
+LINKS = b"<title>all</title><a href='/item/1'>one</a><a href='/other'>other</a>"
+SITEMAP = b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>https://books.test/item/1</loc></url></urlset>"
+SITE = {
+    "https://books.test/": LINKS,
+    "https://books.test/other": b"<title>other</title>",
+    "https://books.test/item/1": b"<title>one</title>",
+    "https://books.test/sitemap.xml": SITEMAP,
+}
+
+
+@pytest.mark.parametrize(("template", "titles"), [("basic", ["all"]), ("crawl", ["one"]), ("sitemap", ["one"])])
+def test_a_new_spider_of_each_kind_finds_what_it_is_for(made, cli, template, titles):
+    assert cli("genspider", "books", "books.test", "-t", template, cwd=made).returncode == 0
+    script = (
+        f"import scrapy_plus as s; from spiders.books import BooksSpider; site = s.FakeTransport({SITE!r});"
+        "print([item['title'] for item in s.crawl(BooksSpider, site).items])"
+    )
+    done = python("-c", script, cwd=made)
+    assert done.stdout.strip() == repr(titles), done.stderr
+
+
 def test_a_spider_that_is_there_stays_unless_force_is_given(made, cli):
     file = made / "spiders" / "quotes.py"
     before = file.read_text("utf-8")

@@ -42,11 +42,12 @@ def test_secrets_of_the_project_are_shown_only_when_asked_for(cli, project):
 
 
 def test_an_unknown_setting_is_refused_with_the_one_that_was_meant(cli):
-    done = cli("settings", "DEPHT_LIMIT", "FOO")
+    done = cli("settings", "DEPHT_LIMIT", "FOO", "ITEM_PIPELINES")
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.splitlines() == [
         "settings: there is no setting DEPHT_LIMIT; did you mean DEPTH_LIMIT?",
         "settings: there is no setting FOO",
+        "settings: ITEM_PIPELINES has no effect here; use PIPELINES",
     ]
 
 
