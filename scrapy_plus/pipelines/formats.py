@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO, NamedTuple
 
+from scrapy_plus.conf.options import FORMATS
 from scrapy_plus.errors import UsageError
 from scrapy_plus.item import as_dict
 from scrapy_plus.pipelines.plain import to_cell, to_json
@@ -152,18 +153,15 @@ class Csv(Format):
         self._names = {asked.get(column, column): column for column in columns}
 
 
-FORMATS: dict[str, type[Format]] = {"jsonl": JsonLines, "json": JsonArray, "csv": Csv}
-_EXTENSIONS = {".jsonl": "jsonl", ".jl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv"}
+_CLASSES: dict[str, type[Format]] = {"jsonl": JsonLines, "json": JsonArray, "csv": Csv}
 
 
 def format_of(path: str, name: str | None = None) -> type[Format]:
     """The format by its name, else by the path's extension; jsonl on stdout ("-"). Raises UsageError."""
-    extension = PurePath(path).suffix.lower()
-    name = name or ("jsonl" if path == "-" else _EXTENSIONS.get(extension, extension))
-    known = _EXTENSIONS.get(f".{name.lower()}", "")
-    if known not in FORMATS:
-        raise UsageError(f"{path!r}: no format {name!r} for items; known are {', '.join(_EXTENSIONS)}")
-    return FORMATS[known]
+    name = name or ("jsonl" if path == "-" else PurePath(path).suffix.removeprefix("."))
+    if name.lower() not in FORMATS:
+        raise UsageError(f"{path!r}: no format {name!r} for items; known are {', '.join(FORMATS)}")
+    return _CLASSES[FORMATS[name.lower()]]
 
 
 def _strip(file: BinaryIO, end: int, unwanted: bytes) -> int:
