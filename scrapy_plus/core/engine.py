@@ -121,10 +121,12 @@ class Engine:
             for observer in self.observers:
                 observer.opened(self)
             greenlets = self._spawn()
-            self._wait()
+            self._ended.wait()
         finally:
             self._state = "stopping"
             gevent.killall(greenlets, timeout=KILL_SECONDS)
+            if self._signals:
+                self._say_what_is_left()
             for crawl in opened:
                 crawl.close()
             self._finished_at = time.monotonic()
@@ -140,20 +142,11 @@ class Engine:
         keepers = [gevent.spawn(self._check_limits), gevent.spawn(self._end_when_all_have)]
         return [*workers, *seeders, *keepers]
 
-    def _wait(self) -> None:
-        """Until all crawls ended; after a signal no longer than the time given for the pages in flight."""
-        self._ended.wait()
-        if self._signals:
-            self._say_what_is_left()
-
     def _say_what_is_left(self) -> None:
         for crawl in self.crawls:
             counts = crawl.scheduler.frontier.counts()
             log.info(
-                "spider %s stopped: %d requests queued, %d in flight given back",
-                crawl.spider.name,
-                counts.ready + counts.delayed,
-                counts.leased,
+                "spider %s stopped: %d requests are left in the queue", crawl.spider.name, counts.pending
             )
 
     def _end_when_all_have(self) -> None:
