@@ -1,0 +1,44 @@
+"""The transport contract: one request out, one answer back, as it was on the wire."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from scrapy_plus.errors import DownloadError
+
+if TYPE_CHECKING:
+    from scrapy_plus.http.request import Request
+    from scrapy_plus.http.response import Response
+
+
+class Unsendable(DownloadError):
+    """The request itself cannot be put on the wire: a line break in a header, a proxy that is no URL."""
+
+    permanent = True
+
+
+class Transport(ABC):
+    """Fetches what it is told, and nothing else: redirects, cookies, retries and decoding are above every transport.
+
+    `network` says whether it opens sockets; then the gevent patch must have come before `ssl` was imported.
+    """
+
+    network: bool = True
+
+    @abstractmethod
+    def fetch(
+        self, request: Request, *, timeout_seconds: float, max_bytes: int, fail_on_dataloss: bool = True
+    ) -> Response:
+        """The answer, its body still compressed. Raises subclasses of DownloadError only.
+
+        `timeout_seconds` bounds each wait for the network; the deadline over all of them is the caller's
+        `gevent.Timeout`, which may pass through at any wait and must leave no socket behind. A body over `max_bytes`
+        is BodyTooLarge before it is read whole. A body that ends early is BodyTruncated; without `fail_on_dataloss`
+        it is given as far as it came, flagged "dataloss". The flag "partial" marks a body that only the end of the
+        connection ended: nobody can tell whether more was meant to come.
+        """
+
+    def close(self) -> None:
+        """Closes the connections kept for reuse."""
+        return None

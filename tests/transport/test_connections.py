@@ -1,0 +1,186 @@
+"""How every transport treats its connections: kept, dead, refused, encrypted, through a proxy."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import gevent
+import pytest
+
+from scrapy_plus.errors import (
+    ConnectionFailed,
+    DownloadError,
+    DownloadTimeout,
+    NameNotFound,
+)
+from scrapy_plus.http.request import Request
+from scrapy_plus.transport.base import Transport
+from tests.transport.asking import MAX_BYTES, fetch
+from tests.transport.servers import (
+    OK,
+    Conversation,
+    answering,
+    free_port,
+    hear_and_reset,
+    saying,
+    serving,
+)
+
+
+def open_files() -> int:
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+def attempt(transport: Transport, url: str) -> None:
+    with pytest.raises(DownloadError):
+        fetch(transport, url)
+
+
+def test_connections_are_kept_and_used_again(transport):
+    with serving(answering(b"tea")) as server:
+        for _ in range(20):
+            assert fetch(transport, server.url).body == b"tea"
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nConnection: close\r\n", b"HTTP/1.0 200 OK\r\n"])
+def test_a_connection_that_is_said_to_close_is_not_used_again(transport, head):
+    def script(conversation: Conversation) -> None:
+        while conversation.hear():
+            conversation.say(head, b"Content-Length: 3\r\n\r\ntea")
+
+    with serving(script) as server:
+        assert [fetch(transport, server.url).body for _ in range(2)] == [b"tea"] * 2
+        assert server.connections == 2
+
+
+def one_answer_a_connection(conversation: Conversation) -> None:
+    """Keeps the connection in word, closes it at the next request."""
+    conversation.hear()
+    conversation.answer(b"tea")
+    conversation.hear()
+
+
+def test_a_kept_connection_that_dies_at_the_next_request_costs_nothing(transport):
+    with serving(one_answer_a_connection) as server:
+        assert [fetch(transport, server.url).body for _ in range(3)] == [b"tea"] * 3
+        assert server.connections == 3
+
+
+def test_a_post_is_not_sent_again_by_itself(transport):
+    with serving(one_answer_a_connection) as server:
+        fetch(transport, server.url)
+        with pytest.raises(ConnectionFailed):
+            fetch(transport, server.url, method="POST", data=b"order")
+        assert sum(request.startswith(b"POST") for request in server.requests) == 1
+
+
+def test_a_post_is_not_tried_on_a_connection_that_is_closed_already(transport):
+    with serving(saying(OK, b"Content-Length: 3\r\n\r\ntea")) as server:
+        fetch(transport, server.url)
+        gevent.sleep(0.05)
+        assert fetch(transport, server.url, method="POST", data=b"order").body == b"tea"
+
+
+def test_a_request_on_a_new_connection_is_sent_once(transport):
+    with serving(saying()) as server:
+        with pytest.raises(ConnectionFailed):
+            fetch(transport, server.url)
+        assert len(server.requests) == 1
+
+
+def test_a_refused_connection_is_a_failure_that_names_the_host(transport):
+    port = free_port()
+    with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{port}.*refused"):
+        fetch(transport, f"http://127.0.0.1:{port}/")
+
+
+@pytest.mark.parametrize("host", ["nonexistent.invalid", f"{'a' * 64}.invalid", "xn--.invalid"])
+def test_a_name_that_does_not_resolve_is_said_to_be_that(transport, host):
+    with pytest.raises(NameNotFound, match=host):
+        fetch(transport, f"http://user:secret@{host}/", seconds=30)
+
+
+def test_no_password_is_in_a_message(transport):
+    with pytest.raises(ConnectionFailed) as failure:
+        fetch(transport, f"http://user:secret@127.0.0.1:{free_port()}/")
+    assert "secret" not in str(failure.value) and "user" not in str(failure.value)
+
+
+def test_no_connection_survives_failures_and_kills(transport):
+    def never(conversation: Conversation) -> None:
+        conversation.hear()
+        conversation.say(OK, b"Content-Length: 10\r\n\r\ntea")
+        conversation.wait_for_end()
+
+    scripts = [never, saying(OK, b"Content-Length: 10\r\n\r\ntea"), saying(b"garbage"), hear_and_reset(OK)]
+    before = open_files()
+    for script in scripts:
+        with serving(script) as server:
+            workers = [gevent.spawn(attempt, transport, server.url) for _ in range(60)]
+            gevent.sleep(0.3)
+            gevent.killall(workers)
+            gevent.sleep(0.1)
+    assert open_files() <= before + 5
+
+
+def test_a_deadline_that_passes_through_closes_the_connection(transport):
+    ended: list[bool] = []
+
+    def drip(conversation: Conversation) -> None:
+        conversation.hear()
+        conversation.say(OK, b"Content-Length: 1000\r\n\r\n")
+        try:
+            for _ in range(100):
+                conversation.say(b"a")
+                gevent.sleep(0.05)
+        except OSError:
+            ended.append(True)
+
+    with serving(drip) as server:
+        with pytest.raises(gevent.Timeout), gevent.Timeout(0.3):
+            transport.fetch(Request(server.url), timeout_seconds=5, max_bytes=MAX_BYTES)
+        with gevent.Timeout(5):
+            while not ended:
+                gevent.sleep(0.02)
+
+
+@pytest.mark.parametrize("said", [b"", OK, OK + b"Content-Length: 9\r\n\r\ntea"], ids=["nothing", "head", "body"])
+def test_a_server_that_falls_silent_is_a_timeout(transport, said):
+    def script(conversation: Conversation) -> None:
+        conversation.hear()
+        conversation.say(said)
+        conversation.wait_for_end()
+
+    with serving(script) as server:
+        with gevent.Timeout(10), pytest.raises(DownloadTimeout, match="127.0.0.1"):
+            transport.fetch(Request(server.url), timeout_seconds=0.2, max_bytes=MAX_BYTES)
+
+
+def test_many_at_a_time_get_their_own_answers(transport):
+    def echo(conversation: Conversation) -> None:
+        while request := conversation.hear():
+            gevent.sleep(0.001)
+            conversation.answer(request.split(b" ")[1])
+
+    with serving(echo) as server:
+        jobs = [gevent.spawn(fetch, transport, f"{server.url}{i}") for i in range(200)]
+        gevent.joinall(jobs, timeout=30, raise_error=True)
+        assert [job.value.body for job in jobs] == [b"/%d" % i for i in range(200)]
+
+
+def test_close_lets_go_of_the_kept_connections(transport):
+    ended: list[bool] = []
+
+    def script(conversation: Conversation) -> None:
+        conversation.hear()
+        conversation.answer(b"tea")
+        ended.append(conversation.wait_for_end())
+
+    with serving(script) as server:
+        fetch(transport, server.url)
+        transport.close()
+        gevent.sleep(0.1)
+        assert ended == [True]
