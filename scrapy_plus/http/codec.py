@@ -52,8 +52,9 @@ def encode(request: Request) -> bytes:
         if value != default:
             fields[short] = value if type(value) is str else to_plain(value, name)
     try:
-        return VERSION + _write(fields).encode()
-    except (UnicodeEncodeError, RecursionError) as error:
+        # surrogatepass: JSON from the web holds halves of surrogate pairs, and they end up in meta.
+        return VERSION + _write(fields).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError) as error:
         raise NotStorable(f"{request!r} cannot be stored: {error}") from None
 
 
@@ -62,7 +63,7 @@ def decode(payload: bytes) -> Request:
     if payload[:1] != VERSION:
         raise Undecodable(f"a request stored in version {payload[:1]!r}; this release reads {VERSION!r}")
     try:
-        fields = {_LONG[short]: from_plain(value) for short, value in _read(payload[1:].decode()).items()}
-        return Request(**fields)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        fields = _read(payload[1:].decode("utf-8", "surrogatepass"))
+        return Request(**{_LONG[short]: from_plain(value) for short, value in fields.items()})
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Undecodable(f"not a stored request: {error!r}") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 from scrapy_plus.http import frequent
 
@@ -63,7 +63,7 @@ def _plane_score(encoding: str) -> Callable[[str], float]:
     return score
 
 
-@lru_cache(maxsize=None)
+@cache
 def _weights(encoding: str) -> dict[str, float]:
     """What each character says for `encoding`; built when the first undeclared page comes, not at import."""
     often, leads, trails = _PLANES[encoding]
@@ -95,7 +95,7 @@ def _western_score(text: str) -> float:
     total, letters = 0.0, 0
     for run in _WESTERN_RUN.findall(text):
         letters += len(run)
-        total += sum(_ORDINARY if one in frequent.WESTERN else _RARE for one in run) if len(run) < 3 else _RARE * len(run)
+        total += sum(_ORDINARY if len(run) < 3 and one in frequent.WESTERN else _RARE for one in run)
     return total / max(1, letters)
 
 

@@ -1,9 +1,10 @@
-"""The encoding of a page and its text, as browsers read it: what is declared, unless the bytes plainly say otherwise."""
+"""The encoding of a page and its text, as browsers read it: what is declared, unless the bytes plainly contradict."""
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
@@ -44,7 +45,7 @@ _REPLACE = "scrapy_plus_replace"
 
 
 def page_text(body: bytes, content_type: str | None = None, explicit: str | None = None) -> tuple[str, str]:
-    """(encoding, text) of a page: explicit, BOM, Content-Type, declaration in the page, UTF-8, detection; in this order.
+    """(encoding, text) of a page, by: explicit, BOM, Content-Type, declaration in the page, UTF-8, detection.
 
     Labels are read as browsers do (gb2312 as gb18030, iso-8859-1 as cp1252, ...); unknown ones, and those that many
     characters contradict, count as absent. Broken bytes become U+FFFD and never take the next ASCII byte with them.
@@ -84,9 +85,7 @@ def decode(body: bytes, encoding: str) -> str:
 
 def _declared_text(body: bytes, content_type: str | None) -> tuple[str, str] | None:
     utf8 = _utf8_text(body)
-    for declared in (lambda: _header_encoding(content_type), lambda: _page_encoding(body)):
-        if (encoding := declared()) is None:
-            continue
+    for encoding in _declarations(body, content_type):
         if encoding == "utf-8":
             if utf8 is not None:
                 return encoding, utf8
@@ -96,6 +95,13 @@ def _declared_text(body: bytes, content_type: str | None) -> tuple[str, str] | N
             return "utf-8", utf8
         return encoding, _without_bom(decode(body, encoding))
     return ("utf-8", utf8) if utf8 is not None else None
+
+
+def _declarations(body: bytes, content_type: str | None) -> Iterator[str]:
+    if header := _header_encoding(content_type):
+        yield header
+    if declared := _page_encoding(body):
+        yield declared
 
 
 def _undeclared_text(body: bytes) -> tuple[str, str]:
@@ -172,7 +178,7 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 
 def _nec_row(pair: bytes) -> str:
-    """The circled digits, units and Roman numerals of JIS row 13, which pages in EUC-JP use and Python's codec lacks."""
+    """The circled digits and units of JIS row 13, which pages in EUC-JP use and Python's codec lacks."""
     if len(pair) < 2 or pair[0] != 0xAD or not 0xA1 <= pair[1] <= 0xFE:
         return ""
     column = pair[1] - 0xA1

@@ -7,9 +7,9 @@ from typing import Any
 
 
 class Headers(MutableMapping[str, str]):
-    """Header fields by name in any case; `headers[name]` is the value (several joined by ", "), `getlist` gives them apart.
+    """Header fields by name in any case. `headers[name]` joins several values by ", "; `getlist` gives them apart.
 
-    Set-Cookie cannot be joined (RFC 9110 §5.3): there `headers[name]` is the last one.
+    Set-Cookie cannot be joined (RFC 9110 §5.3): there `headers[name]` is the last one. None is no value and left out.
     """
 
     __slots__ = ("_fields",)
@@ -20,7 +20,8 @@ class Headers(MutableMapping[str, str]):
             return
         for name, value in fields.items() if isinstance(fields, Mapping) else fields:
             for one in value if isinstance(value, list | tuple) else (value,):
-                self.add(name, one)
+                if one is not None:
+                    self.add(name, one)
 
     def add(self, name: str, value: Any) -> None:
         """Appends a value to those of `name`."""

@@ -8,22 +8,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from scrapy_plus.http import url as urls
+from scrapy_plus.http.url import canonicalize
 
 if TYPE_CHECKING:
     from scrapy_plus.http.response import Response
 
 Patterns = str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
 
-IGNORED_EXTENSIONS = frozenset(
+_NO_PAGES = (
     "7z 7zip apk bz2 cdr dmg gz img iso jar rar tar tar.gz tgz xz zip zst "  # archives
     "ai bmp cr2 drw dxf eps gif ico jng jpe jpeg jpg jxl mng pbm pct pct2 pgm png pnm ppm ps psd psp raw svg tif tiff "
     "webp xbm xpm avif heic "  # images
     "aac aiff aif au flac m4a mid mp3 ogg opus ra wav wma "  # sound
     "3gp asf asx avi flv m4v mov mp4 mpeg mpg ogv qt rm swf vob webm wmv "  # films
     "doc docm docx dotx epub key numbers odg odp ods odt pages pdf pot potx pps ppsx ppt pptx rtf xls xlsm xlsx xltx "
-    "bin class com css dll exe js msi deb rpm sh torrent woff woff2 eot ttf otf".split()
+    "bin class com css dll exe js msi deb rpm sh torrent woff woff2 eot ttf otf"
 )
+IGNORED_EXTENSIONS = frozenset(_NO_PAGES.split())
 """The kinds of file that are no pages."""
 
 
@@ -89,7 +90,7 @@ class LinkExtractor:
             link = _link(url, element)
             if self.restrict_text and not any(one.search(link.text) for one in self.restrict_text):
                 continue
-            key = url if self.canonicalize else urls.canonicalize(url, keep_fragments=True)
+            key = url if self.canonicalize else canonicalize(url, keep_fragments=True)
             if not self.unique or key not in seen:
                 seen.add(key)
                 found.append(link)
@@ -132,9 +133,8 @@ class LinkExtractor:
         if self.process_value is not None and not (value := self.process_value(value) or ""):
             return None
         try:
-            url = urls.join(response.base_url, value)
-            url = urls.clean_url(url, encoding="utf-8" if url.isascii() else response.encoding)
-            return urls.canonicalize(url) if self.canonicalize else url
+            url = response.link_url(value)
+            return canonicalize(url) if self.canonicalize else url
         except ValueError:
             return None
 

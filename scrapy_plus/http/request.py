@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as _json
 from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import Any
 
 from scrapy_plus.errors import NotStorable
 from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.storable import check_storable
-from scrapy_plus.http.url import add_params, clean_url, encode_form
+from scrapy_plus.http.url import add_params, clean_url, encode_form, without_password
 
 PRIORITY_LIMIT = 1000
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -144,7 +145,7 @@ class Request:
     @property
     def full_url(self) -> str:
         """The URL with `params` in it: what is asked of the server, without the fragment."""
-        url = add_params(self.url, self.params) if self.params else self.url
+        url = add_params(self.url, self.params, encoding=self.encoding) if self.params else self.url
         return url.partition("#")[0] if "#" in url else url
 
     @property
@@ -158,7 +159,7 @@ class Request:
             return self.data
         if isinstance(self.data, str):
             return self.data.encode(self.encoding)
-        return encode_form(self.data).encode()
+        return encode_form(self.data, encoding=self.encoding).encode()
 
     @property
     def content_type(self) -> str | None:
@@ -189,7 +190,7 @@ class Request:
         return made
 
     def __repr__(self) -> str:
-        return f"<{self.method} {self.full_url}>"
+        return f"<{self.method} {without_password(self.full_url)}>"
 
 
 FIELDS = (
@@ -210,7 +211,7 @@ FIELDS = (
     "proxy",
     "encoding",
 )
-"""The constructor arguments that make up a request; the codec stores exactly these (and the retry count)."""
+"""The constructor arguments that make up a request; the codec stores exactly these."""
 
 
 def _method(method: str) -> str:
@@ -229,7 +230,6 @@ def _method_name(method: str | Callable[..., Any] | None, field: str) -> str:
             raise NotStorable(f"{field}: {method!r} is no method name")
         return method
     name = getattr(method, "__name__", "")
-    owner = getattr(method, "__self__", None)
-    if owner is None or getattr(owner, name, None) != method:
+    if not isinstance(method, MethodType) or getattr(method.__self__, name, None) != method:
         raise NotStorable(f"{field}: {method!r} cannot be stored; give a method of the spider or its name")
     return name

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json as _json
 import re as _re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy_plus.http.encoding import page_text, resolve
 from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.selector import Pattern, SelectorList, matches, parse
 from scrapy_plus.http.url import clean_url, join, without_password
-
-if TYPE_CHECKING:
-    from scrapy_plus.http.links import Link
 
 _XML_TYPES = _re.compile(r"\s*(?:text|application)/(?:xml|(?!xhtml)[\w.+-]*\+xml)\s*(?:;|$)", _re.IGNORECASE).match
 _HTTP = _re.compile(r"https?://", _re.IGNORECASE).match
@@ -57,6 +54,10 @@ class Response:
     ) -> None:
         self.url = url
         self.status_code = status_code
+        self._text: str | None
+        self._root: Any
+        self._base_url: str | None
+        self._encoding: str
         self.headers = headers if type(headers) is Headers else Headers(headers)
         self.request = request
         self.flags = list(flags)
@@ -91,11 +92,12 @@ class Response:
         statuses = [reason if isinstance(reason, int) else 0 for reason in reasons]
         return [Response(url, status) for url, status in zip(urls, statuses, strict=False)]
 
-    # -- body and text -----------------------------------------------------------------------------------------------------
+    # -- body and text -------------------------------------------------------------------------------------------------
 
     @property
     def body(self) -> bytes:
-        return self._body  # type: ignore[return-value]  # a str only where the user put one
+        body: Any = self._body  # a str only where the user put one
+        return body  # type: ignore[no-any-return]
 
     @body.setter
     def body(self, body: bytes | str) -> None:
@@ -122,7 +124,7 @@ class Response:
     def text(self) -> str:
         """The body as text; bytes that are broken in its encoding are U+FFFD."""
         self._decode()
-        return self._text  # type: ignore[return-value]
+        return self._text or ""
 
     def _decode(self) -> None:
         if self._text is not None:
@@ -135,10 +137,10 @@ class Response:
             self._encoding, self._text = page_text(self._body, content_type, self._explicit_encoding)
 
     def _forget_text(self) -> None:
-        self._text: str | None = None
+        self._text = None
         self._encoding = "utf-8"
-        self._root: Any = None
-        self._base_url: str | None = None
+        self._root = None
+        self._base_url = None
 
     def json(self) -> Any:
         """The body as JSON. Raises ValueError, with the URL and how the body begins, if it is none."""
@@ -148,7 +150,7 @@ class Response:
             start = self.text[:80]
             raise ValueError(f"no JSON at {without_password(self.url)}: {error}; it begins {start!r}") from None
 
-    # -- finding things ----------------------------------------------------------------------------------------------------
+    # -- finding things ------------------------------------------------------------------------------------------------
 
     @property
     def root(self) -> Any:
@@ -156,15 +158,18 @@ class Response:
         if self._root is None:
             xml = _XML_TYPES(self.headers.get("content-type") or "") is not None
             text = self.text
-            whole = self._encoding == "utf-8" and isinstance(self._body, bytes) and "\ufffd" not in text
-            body = self._body if whole else text.encode("utf-8", "replace")
-            self._root = parse(body.removeprefix(b"\xef\xbb\xbf"), xml=xml)  # type: ignore[arg-type,union-attr]
+            # The parser is fed valid UTF-8 always: libxml2's own decoders stop at the first broken byte.
+            if self._encoding == "utf-8" and isinstance(self._body, bytes) and "\ufffd" not in text:
+                body = self._body.removeprefix(b"\xef\xbb\xbf")
+            else:
+                body = text.encode("utf-8", "replace")
+            self._root = parse(body, xml=xml)
         return self._root
 
     def xpath(self, expression: str, namespaces: Mapping[str, str] | None = None, **variables: Any) -> SelectorList:
         """What the XPath finds in the page: elements, and strings for text() and @attributes.
 
-        `$name` in it stands for the keyword argument `name`. Raises ValueError, naming the expression, if it is no XPath.
+        `$name` in it stands for the keyword argument `name`. Raises ValueError, naming it, if it is no XPath.
         """
         found: SelectorList = self.root.xpath(expression, namespaces, **variables)
         return found
@@ -185,7 +190,7 @@ class Response:
         """`re.findall` on the text, or on `data`."""
         return _re.findall(rule, self.text if data is None else data)
 
-    # -- going on ----------------------------------------------------------------------------------------------------------
+    # -- going on ------------------------------------------------------------------------------------------------------
 
     @property
     def base_url(self) -> str:
@@ -213,7 +218,7 @@ class Response:
 
         `arguments` are Request's. Raises ValueError if it leads to no http(s) URL.
         """
-        return self._request(self._absolute(url), callback, arguments)
+        return self._request(self.link_url(_reference(url)), callback, arguments)
 
     def follow_all(
         self,
@@ -224,7 +229,7 @@ class Response:
         xpath: str | None = None,
         **arguments: Any,
     ) -> Iterator[Request]:
-        """A request for each link: of `urls`, or of what `css` or `xpath` finds. What is no http(s) link is left out."""
+        """A request for each link of `urls`, or of what `css` or `xpath` finds. What is no http(s) link is left out."""
         if sum(one is not None for one in (urls, css, xpath)) != 1 or isinstance(urls, str):
             raise ValueError("follow_all wants one of: a list of links, css=, xpath=; for one link there is follow")
         links = self.css(css) if css is not None else self.xpath(xpath) if xpath is not None else urls
@@ -233,7 +238,7 @@ class Response:
     def _follow_each(self, links: Iterable[Any], callback: Any, arguments: dict[str, Any]) -> Iterator[Request]:
         for link in links:
             try:
-                url = self._absolute(link)
+                url = self.link_url(_reference(link))
             except ValueError:  # mailto:, javascript:, tel:, an element without href: pages are full of them
                 continue
             yield self._request(url, callback, arguments)
@@ -245,12 +250,17 @@ class Response:
             arguments = {**arguments, "encoding": self.encoding}
         return Request(url, **arguments)
 
-    def _absolute(self, link: Any) -> str:
-        """The link's URL, whose query is encoded as the page is, as browsers do."""
-        url = join(self.base_url, _reference(link))
+    def link_url(self, reference: str) -> str:
+        """The absolute URL that a browser would ask for: cleaned, its query encoded as the page is.
+
+        Raises ValueError if it is no http(s) URL.
+        """
+        url = join(self.base_url, reference)
         if not _HTTP(url):
             raise ValueError(f"not an http(s) link: {url!r} on {without_password(self.url)}")
-        return clean_url(url, encoding="utf-8" if url.isascii() else self.encoding)
+        # A page in UTF-16 sends its forms and queries in UTF-8, as every other encoding that is no superset of ASCII.
+        encoding = "utf-8" if url.isascii() or self.encoding.startswith(("utf-", "iso2022")) else self.encoding
+        return clean_url(url, encoding=encoding)
 
     def replace(self, **changes: Any) -> Response:
         """A copy in which `changes` (constructor arguments) replace fields."""
@@ -276,7 +286,7 @@ class Response:
         return f"<{self.status_code} {without_password(self.url)}>"
 
 
-def _reference(link: str | Link | Any) -> str:
+def _reference(link: Any) -> str:
     """What the page wrote as the link's target. Raises ValueError for what has none."""
     if isinstance(link, str):
         return link

@@ -21,6 +21,7 @@ HUGE_TREE_BYTES = 5_000_000
 Pattern = str | re.Pattern[str]
 Default = TypeVar("Default")
 
+_tostring: Any = etree.tostring
 _html_translator = HTMLTranslator()
 _xml_translator = GenericTranslator()
 etree.FunctionNamespace(None)["has-class"] = has_class
@@ -116,7 +117,7 @@ class Queries:
     def get(self, key: str | None = None, default: Any = None) -> Any:
         """The element as HTML, without what follows it; with an argument, the attribute of that name."""
         if key is None:
-            return etree.tostring(self, encoding="unicode", method=self._method, with_tail=False)  # type: ignore[call-overload]
+            return _tostring(self, encoding="unicode", method=self._method, with_tail=False)
         return super().get(key, default)  # type: ignore[misc]
 
     def getall(self) -> list[str]:
@@ -154,35 +155,35 @@ class _XmlQueries(Queries):
     _method = "xml"
 
 
-class HtmlElement(_HtmlQueries, html.HtmlElement):
+class HtmlElement(_HtmlQueries, html.HtmlElement):  # type: ignore[misc]
     """An element of an HTML page: lxml's, which also answers `css()`, `xpath()`, `re()` and `get()`."""
 
 
-class XmlElement(_XmlQueries, etree.ElementBase):
+class XmlElement(_XmlQueries, etree.ElementBase):  # type: ignore[misc]
     """An element of an XML document, with the same answers."""
 
 
-class _HtmlComment(_HtmlQueries, html.HtmlComment):
+class _HtmlComment(_HtmlQueries, html.HtmlComment):  # type: ignore[misc]
     pass
 
 
-class _XmlComment(_XmlQueries, etree.CommentBase):
+class _XmlComment(_XmlQueries, etree.CommentBase):  # type: ignore[misc]
     pass
 
 
-class _Form(_HtmlQueries, html.FormElement):
+class _Form(_HtmlQueries, html.FormElement):  # type: ignore[misc]
     pass
 
 
-class _Input(_HtmlQueries, html.InputElement):
+class _Input(_HtmlQueries, html.InputElement):  # type: ignore[misc]
     pass
 
 
-class _Select(_HtmlQueries, html.SelectElement):
+class _Select(_HtmlQueries, html.SelectElement):  # type: ignore[misc]
     pass
 
 
-class _Textarea(_HtmlQueries, html.TextareaElement):
+class _Textarea(_HtmlQueries, html.TextareaElement):  # type: ignore[misc]
     pass
 
 
@@ -216,7 +217,7 @@ def matches(pattern: Pattern, text: str) -> list[str]:
     return [group for match in found for group in match] if compiled.groups > 1 else found
 
 
-# -- parsing ---------------------------------------------------------------------------------------------------------------
+# -- parsing -----------------------------------------------------------------------------------------------------------
 
 
 def _html_parser(*, huge_tree: bool = False) -> etree.HTMLParser:
@@ -239,8 +240,11 @@ def _xml_parser(*, huge_tree: bool = False) -> etree.XMLParser:
     return parser
 
 
-_PARSERS = {
-    (xml, huge): (_xml_parser if xml else _html_parser)(huge_tree=huge) for xml in (False, True) for huge in (False, True)
+_PARSERS: dict[tuple[bool, bool], Any] = {
+    (False, False): _html_parser(),
+    (False, True): _html_parser(huge_tree=True),
+    (True, False): _xml_parser(),
+    (True, True): _xml_parser(huge_tree=True),
 }
 _OPEN_TAG = re.compile(rb"<([a-zA-Z][a-zA-Z0-9]*)")
 
@@ -268,7 +272,7 @@ def _parse(body: bytes, xml: bool, *, huge: bool) -> tuple[Any, bool]:
 
 
 def _flattened(body: bytes) -> bytes:
-    """The page without the element that it has most of, links apart: the one that thousands of times is never closed."""
+    """The page without the element that it has most of, links apart: one that is opened thousands of times."""
     counts: dict[bytes, int] = {}
     for tag in _OPEN_TAG.findall(body):
         counts[tag.lower()] = counts.get(tag.lower(), 0) + 1

@@ -57,7 +57,7 @@ def to_plain(value: Any, field: str, depth: int = 0) -> Any:
     for known, (tag, convert) in _TO_TAGGED.items():
         if isinstance(value, known):
             return {_TAG: tag, "v": to_plain(convert(value), field, depth + 1)}
-    for known in (str, bool, int, float):  # subclasses, such as the strings that selectors give, are stored as their base
+    for known in (str, int, float):  # subclasses, such as the strings that selectors give, are stored as their base
         if isinstance(value, known):
             return known(value)
     if isinstance(value, dict):

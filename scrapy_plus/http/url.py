@@ -5,24 +5,36 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Any
-from urllib.parse import SplitResult, quote_plus, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote_plus, urlencode, urlsplit, urlunsplit
 
 from w3lib.url import safe_url_string
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # What needs no cleaning: one regex instead of a parse, since nearly every link of nearly every page is like this.
+# No part of these expressions can match the same text in two ways, or a long URL would take time without end.
+_NAME = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"
+_PATH_CHARACTERS = r"A-Za-z0-9\-._~!$&'()*+,;=:@"
 _CLEAN = re.compile(
-    r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[1-9]\d{0,3})?/"
-    r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*(?:#[A-Za-z0-9\-._~!$&'()*+,;=:@/?%]*)?",
+    rf"https?://{_NAME}(?::[1-9][0-9]{{0,3}})?/(?:[{_PATH_CHARACTERS}/]|%[0-9A-Fa-f]{{2}})*"
+    r"(?:\?(?:[A-Za-z0-9\-._~!$&()*+,;=:@/?]|%[0-9A-Fa-f]{2})+)?(?:#(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})+)?",
 ).fullmatch
 # What is canonical as it stands: no port, query, fragment, escapes or dot segments.
-_CANONICAL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/(?:(?!\.)[A-Za-z0-9\-._~!$&'()*+,;=:@]+/?)*").fullmatch
+_CANONICAL = re.compile(
+    rf"https?://{_NAME}(?:/(?:(?!\.)[{_PATH_CHARACTERS}]+/)*(?:(?!\.)[{_PATH_CHARACTERS}]+)?)"
+).fullmatch
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%\"]+").fullmatch
-_ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+)(?::(\d+))?(?=[/?#]|$)").match
-_PLAIN_REFERENCE = re.compile(r"(?:[A-Za-z0-9_~!$&'()*+,;=@-][A-Za-z0-9_~!$&'()*+,;=@.-]*/)*[A-Za-z0-9_~-][A-Za-z0-9_~.-]*").fullmatch
+_ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+)(?::([0-9]{1,5}))?(?=[/?#]|$)").match
+# The references that most pages are full of: a path without dot segments, perhaps a query or a fragment.
+_PLAIN_REFERENCE = re.compile(
+    r"/?(?:(?!\.)[A-Za-z0-9\-._~!$&'()*+,;=@%]+/)*(?:(?!\.)[A-Za-z0-9\-._~!$&'()*+,;=@%]+|(?<=/))"
+    r"(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/%]+)?(?:#[A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+)?",
+).fullmatch
+_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL).fullmatch
+_DROPPED = str.maketrans("", "", "\t\r\n")
+_TRIMMED = "".join(map(chr, range(0x21)))
 
 
 def clean_url(url: str, *, encoding: str = "utf-8") -> str:
@@ -30,26 +42,39 @@ def clean_url(url: str, *, encoding: str = "utf-8") -> str:
 
     Raises ValueError if it is no http(s) URL with a host. Source: WHATWG URL, as w3lib does it.
     """
-    if _CLEAN(url):
-        return url
     if not isinstance(url, str):
         raise TypeError(f"a URL is a str, not {type(url).__name__}: {url!r}")
-    cleaned = _parsed_clean(url, encoding)
+    url = url if type(url) is str else str(url)
+    return url if _CLEAN(url) and "/." not in url else _parsed_clean(url, encoding)
+
+
+def _parsed_clean(url: str, encoding: str) -> str:
+    cleaned = _safe(url.strip(_TRIMMED), encoding)
     parts = urlsplit(cleaned)
     if parts.scheme not in DEFAULT_PORTS:
         raise ValueError(f"not an http(s) URL: {url!r}; write it with http:// or https://")
     if not parts.hostname or not _HOST(parts.hostname):
         raise ValueError(f"no host in the URL {url!r}")
-    return cleaned
+    path = _remove_dot_segments(parts.path)
+    return cleaned if path == parts.path else urlunsplit(parts._replace(path=path))
 
 
-def _parsed_clean(url: str, encoding: str) -> str:
+def _safe(url: str, encoding: str) -> str:
     try:
-        cleaned = safe_url_string(url.strip(), encoding=encoding)
+        cleaned = safe_url_string(_encodable(url, encoding), encoding=encoding)
         _ = urlsplit(cleaned).port
-    except (ValueError, UnicodeError) as error:
+    except (ValueError, LookupError) as error:
         raise ValueError(f"not a usable URL: {url!r} ({error})") from None
     return cleaned
+
+
+def _encodable(url: str, encoding: str) -> str:
+    """The URL with those characters of its query that `encoding` lacks as "&#233;", escaped, as browsers send them."""
+    head, mark, query = url.partition("?")
+    if encoding == "utf-8" or query.isascii():
+        return url
+    written = (one if one.encode(encoding, "ignore") else f"%26%23{ord(one)}%3B" for one in query)
+    return head + mark + "".join(written)
 
 
 def canonicalize(url: str, *, keep_fragments: bool = False) -> str:
@@ -118,27 +143,65 @@ def site(url: str) -> str:
         return site_of_origin(*origin.groups())
     parts = urlsplit(url)
     host = parts.hostname or ""
+    if parts.scheme not in DEFAULT_PORTS or not host:
+        raise ValueError(f"not an http(s) URL: {url!r}")
     return site_of_origin(parts.scheme, f"[{host}]" if ":" in host else host, str(parts.port) if parts.port else None)
 
 
 def join(base: str, reference: str) -> str:
-    """The absolute URL of a reference found on the page `base` (RFC 3986 §5)."""
-    if _PLAIN_REFERENCE(reference) and "?" not in base and "#" not in base and base.count("/") > 2:
-        return base[: base.rindex("/") + 1] + reference
-    return urljoin(base, reference.strip(" \t\r\n\f\x00"))
+    """The absolute URL of a reference found on the page `base`: RFC 3986 §5.2, and browsers' leniency.
+
+    What has a scheme of its own (mailto:, data:) comes back as it is.
+    """
+    if _PLAIN_REFERENCE(reference):
+        origin, folder = _origin_and_folder(base)
+        return (origin if reference[0] == "/" else folder) + reference
+    return _resolve(base, reference.strip(_TRIMMED).translate(_DROPPED))
 
 
-def add_params(url: str, params: Any) -> str:
+@lru_cache(maxsize=1024)
+def _origin_and_folder(base: str) -> tuple[str, str]:
+    """What references with and without a leading slash are put behind."""
+    parts = urlsplit(base)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    return origin, origin + (_remove_dot_segments(parts.path[: parts.path.rfind("/") + 1]) or "/")
+
+
+def _resolve(base: str, reference: str) -> str:
+    scheme, authority, path, query, fragment = _parts(reference)
+    of_base = urlsplit(base)
+    if scheme is not None and (scheme.lower() != of_base.scheme or authority is not None):
+        return reference
+    path = path.replace("\\", "/")
+    if path.startswith("//") and authority is None:
+        return _resolve(base, path + (query or "") + (fragment or ""))
+    if authority is None:
+        authority = of_base.netloc
+        if not path:
+            path, query = of_base.path, query if query is not None else of_base.query and "?" + of_base.query
+        elif path[0] != "/":
+            path = (of_base.path[: of_base.path.rfind("/") + 1] or "/") + path
+    return f"{of_base.scheme}://{authority}{_remove_dot_segments(path)}{query or ''}{fragment or ''}"
+
+
+def _parts(reference: str) -> tuple[str | None, str | None, str, str | None, str | None]:
+    """(scheme, authority, path, query with "?", fragment with "#") by the expression of RFC 3986, appendix B."""
+    match = _PARTS(reference)
+    assert match is not None  # every string matches
+    return match[1], match[2], match[3], match[4], match[5]
+
+
+def add_params(url: str, params: Any, *, encoding: str = "utf-8") -> str:
     """The URL with `params` (a mapping, pairs, or a ready query string) appended to its query."""
     if not params:
         return url
-    query = params if isinstance(params, str) else encode_form(params)
+    query = params if isinstance(params, str) else encode_form(params, encoding=encoding)
     base, hash_, fragment = url.partition("#")
     glue = "" if base.endswith(("?", "&")) else "&" if "?" in base else "?"
     return f"{base}{glue}{query}{hash_}{fragment}"
 
 
-def encode_form(fields: Any) -> str:
+def encode_form(fields: Any, *, encoding: str = "utf-8") -> str:
     """Mapping or pairs as application/x-www-form-urlencoded; a list is one field repeated, None is left out."""
     pairs = fields.items() if hasattr(fields, "items") else fields
     flat = [
@@ -147,7 +210,7 @@ def encode_form(fields: Any) -> str:
         for one in (value if isinstance(value, list | tuple) else (value,))
         if one is not None
     ]
-    return urlencode(flat, quote_via=quote_plus)
+    return urlencode(flat, quote_via=quote_plus, encoding=encoding)
 
 
 def without_password(url: str) -> str:
