@@ -28,7 +28,7 @@ class SettingsError(UsageError):
 
 
 class NotStorable(ScrapyPlusError, TypeError):
-    """A request carries something that no queue can hold (a lambda, a lock, an open file); the message names the field."""
+    """A request carries what no queue can hold (a lambda, a lock, an open file); the message names the field."""
 
     permanent = True
 
@@ -37,7 +37,7 @@ class Undecodable(ScrapyPlusError, ValueError):
     """A stored request cannot be read back: broken bytes, or a version newer than this release."""
 
 
-# -- what a spider, pipeline or middleware says on purpose ----------------------------------------------------------------
+# -- what a spider, pipeline or middleware says on purpose -------------------------------------------------------------
 
 
 class DropItem(ScrapyPlusError):
@@ -60,7 +60,7 @@ class DontCloseSpider(ScrapyPlusError):
     """Raised by `Spider.on_idle`: stay open and ask again at the next idle moment."""
 
 
-# -- the frontier ---------------------------------------------------------------------------------------------------------
+# -- the frontier ------------------------------------------------------------------------------------------------------
 
 
 class FrontierError(ScrapyPlusError):
@@ -83,7 +83,7 @@ class NodesAlive(FrontierError):
     """Refused while nodes hold requests; stop them first, or insist."""
 
 
-# -- the network ----------------------------------------------------------------------------------------------------------
+# -- the network -------------------------------------------------------------------------------------------------------
 
 
 class DownloadError(ScrapyPlusError):

@@ -38,7 +38,7 @@ class Item:
 
 
 def as_dict(item: Any) -> dict[str, Any]:
-    """The item as a flat dict of field names to values: dict, Item, dataclass, attrs or pydantic; else {"data": item}."""
+    """The item as a dict of field names to values: dict, Item, dataclass, attrs or pydantic; else {"data": item}."""
     if isinstance(item, Item):
         item = item.data
     if isinstance(item, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -84,7 +84,7 @@ def _chosen_spiders(settings: Settings, names: Sequence[str] | None) -> list[typ
 def spider_classes(settings: Settings) -> dict[str, type[Spider]]:
     """The project's spiders by name. Raises SettingsError for each entry of SPIDERS that is none, all at once."""
     classes: dict[str, type[Spider]] = {}
-    problems = []
+    problems: list[str] = []
     for entry in settings.SPIDERS:
         try:
             spider = _import(entry, "SPIDERS")
@@ -217,14 +217,14 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-# -- middlewares and pipelines ------------------------------------------------------------------------------------------
+# -- middlewares and pipelines -----------------------------------------------------------------------------------------
 
 
 def _parts(settings: Settings, setting: str) -> list[Any]:
     """The user's middlewares or pipelines, made. Raises SettingsError for all that cannot be, at once."""
     parts = []
     problems: list[str] = []
-    for entry in _in_order(settings[setting]):
+    for entry in settings[setting]:
         try:
             parts.append(_make(_import(entry, setting), settings))
         except SettingsError as error:
@@ -232,14 +232,6 @@ def _parts(settings: Settings, setting: str) -> list[Any]:
     if problems:
         raise SettingsError(*problems)
     return parts
-
-
-def _in_order(entries: Any) -> Iterable[Any]:
-    """A list is in order; a dict of Scrapy's kind goes by its numbers, and None switches an entry off."""
-    if isinstance(entries, Mapping):
-        numbered = [(number, entry) for entry, number in entries.items() if number is not None]
-        return [entry for _, entry in sorted(numbered, key=lambda pair: pair[0])]
-    return list(entries)
 
 
 def _make(part: Any, settings: Settings) -> Any:
@@ -253,7 +245,9 @@ def _feeds(settings: Settings, shared: dict[str, Feed]) -> list[Feed]:
     """One writer a file, however many spiders write to it."""
     for path, options in settings.FEEDS.items():
         if path not in shared:
-            [shared[path]] = build_feeds({path: options}, fields=settings.FEED_EXPORT_FIELDS, csv_safe=settings.CSV_SAFE)
+            [shared[path]] = build_feeds(
+                {path: options}, fields=settings.FEED_EXPORT_FIELDS, csv_safe=settings.CSV_SAFE
+            )
     return [shared[path] for path in settings.FEEDS]
 
 
@@ -281,7 +275,7 @@ def _spider_defaults(settings: Settings) -> list[Any]:
     ]
 
 
-# -- for tests of spiders -----------------------------------------------------------------------------------------------
+# -- for tests of spiders ----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -309,7 +303,7 @@ def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) 
     """Runs one spider to its end, without a project; `settings` by name, transport usually a FakeTransport."""
     result = CrawlResult()
     made = make_spider(spider, {})
-    pipelines = [*_in_order(settings.pop("PIPELINES", [])), _Collector(result.items)]
+    pipelines = [*load_settings(None, overrides=settings, environ={}).PIPELINES, _Collector(result.items)]
     loaded = load_settings(None, overrides={**settings, "PIPELINES": pipelines}, environ={})
     engine = Engine(
         lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, {})],

@@ -13,7 +13,7 @@ from scrapy_plus.wiring import engine_arguments
 
 
 def project_engine() -> dict[str, Any]:
-    """The arguments of an engine for the project at hand. A user's mistake is told in lines and ends with exit code 2."""
+    """The arguments of an engine for the project at hand; a user's mistake is told in lines, with exit code 2."""
     try:
         settings = active()
         log.setup(settings.LOG_LEVEL, settings.LOG_FILE, settings.LOG_FORMAT, settings.LOG_DATEFORMAT)

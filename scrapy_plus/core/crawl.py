@@ -223,7 +223,7 @@ class Crawl:
             raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
 
     def _method(self, name: str) -> Callable[..., Any]:
-        """The spider's method of that name; looked up in its class only, so that a stored name is never more than that."""
+        """The spider's method of that name; looked up in its class, so that a stored name is never more than that."""
         if name.startswith("__") or not callable(getattr(type(self.spider), name, None)):
             raise AttributeError(f"the spider {self.spider.name!r} has no method {name!r}")
         method: Callable[..., Any] = getattr(self.spider, name)

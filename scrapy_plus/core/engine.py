@@ -98,7 +98,7 @@ class Engine:
     def start(self) -> int:
         """Crawls to the end and returns the exit code: 0, 1 (crashed) or 3 (dead letters).
 
-        Raises SystemExit(130 or 143) after SIGINT or SIGTERM, when the pages in flight are finished or their time is over.
+        Raises SystemExit(130 or 143) after SIGINT or SIGTERM, when the pages in flight are finished or time is up.
         """
         self._reset()
         self.crawls = self._make_crawls()
@@ -145,9 +145,7 @@ class Engine:
     def _say_what_is_left(self) -> None:
         for crawl in self.crawls:
             counts = crawl.scheduler.frontier.counts()
-            log.info(
-                "spider %s stopped: %d requests are left in the queue", crawl.spider.name, counts.pending
-            )
+            log.info("spider %s stopped: %d requests are left in the queue", crawl.spider.name, counts.pending)
 
     def _end_when_all_have(self) -> None:
         for crawl in self.crawls:

@@ -125,7 +125,7 @@ class Scheduler:
     # -- handing out --------------------------------------------------------------------------------------------------
 
     def get_request(self) -> Request | None:
-        """The next request that may be asked now, or None; then `wait_seconds` says when to come again, if that is known."""
+        """The next request that may be asked now, or None; then `wait_seconds` says when to come again, if known."""
         while True:
             answer = self.frontier.lease(self._worker, self._base, 1)
             self.wait_seconds = answer.wait_seconds
@@ -157,7 +157,7 @@ class Scheduler:
     # -- settling -----------------------------------------------------------------------------------------------------
 
     def delete_request(self, request: Request, children: Sequence[Request] = (), items: Sequence[bytes] = ()) -> bool:
-        """The page is done: its children in, its items stored, itself out, in one step. False if it was not ours any more."""
+        """The page is done: its children in, its items stored, itself out, in one step. False if no longer ours."""
         return self._settle(request, children, items, None, 0)
 
     def fail_request(

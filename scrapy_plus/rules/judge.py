@@ -57,6 +57,8 @@ def judge(
 
 def describe(failure: BaseException) -> str:
     """One line that groups equal failures: the exception's name and its first line, at most 300 characters."""
-    cause = failure.__cause__ if failure.__cause__ is not None and type(failure).__name__ == "CallbackFailed" else failure
+    cause = (
+        failure.__cause__ if failure.__cause__ is not None and type(failure).__name__ == "CallbackFailed" else failure
+    )
     first = str(cause).strip().split("\n", 1)[0][:300]
     return f"{type(cause).__name__}: {first}" if first else type(cause).__name__

@@ -42,7 +42,7 @@ def urls(result) -> list[str]:
     return [request.url for request in result.requests]
 
 
-# -- what callbacks may give ----------------------------------------------------------------------------------------------
+# -- what callbacks may give -------------------------------------------------------------------------------------------
 
 
 def test_a_crawl_follows_links_stores_items_and_ends_by_itself():
@@ -112,8 +112,7 @@ def test_both_idioms_of_naming_a_callback_reach_it_with_meta_and_arguments():
 def test_unfiltered_requests_are_crawled_each_time_they_come():
     class Again(ShopSpider):
         def parse(self, response):
-            if response.url == A:
-                return [Request(B, filter=False), Request(B, filter=False), Request(B)]
+            return [Request(B, filter=False), Request(B, filter=False), Request(B)] if response.url == A else None
 
     assert urls(crawl(Again, site(A, B))) == [A, B, B, B]
 
@@ -129,7 +128,9 @@ def test_without_the_dupefilter_every_request_is_crawled():
     assert len(crawl(Repeats, site(A)).requests) == 1
 
 
-@pytest.mark.parametrize(("order", "expected"), [("fifo", [A, B, C]), ("LifoQueue", [A, C, B]), ("priority", [A, C, B])])
+@pytest.mark.parametrize(
+    ("order", "expected"), [("fifo", [A, B, C]), ("LifoQueue", [A, C, B]), ("priority", [A, C, B])]
+)
 def test_the_queue_class_decides_the_order(order, expected):
     class Orders(ShopSpider):
         def parse(self, response):
@@ -150,7 +151,7 @@ def test_depth_is_counted_and_limited():
     assert [item["depth"] for item in result.items] == [0, 1, 2]
 
 
-# -- what goes wrong spoils only its own page -----------------------------------------------------------------------------------
+# -- what goes wrong spoils only its own page --------------------------------------------------------------------------
 
 
 def test_a_callback_that_raises_spoils_only_its_own_page(caplog):
@@ -268,8 +269,11 @@ def test_the_errback_sees_a_failure_once_and_may_yield(answer, kind, status):
 
         def failed(self, failure):
             response = failure.response
-            yield {"kind": type(failure.value).__name__, "n": failure.request.meta["n"],
-                   "status": response.status_code if response else None}
+            yield {
+                "kind": type(failure.value).__name__,
+                "n": failure.request.meta["n"],
+                "status": response.status_code if response else None,
+            }
             yield Request(B, callback="seen")
 
         def seen(self, response):
@@ -327,7 +331,7 @@ def test_meta_that_cannot_be_stored_any_more_spoils_only_its_own_page():
     assert {item["url"] for item in result.items} >= {B, C}
 
 
-# -- middlewares and pipelines ------------------------------------------------------------------------------------------------
+# -- middlewares and pipelines -----------------------------------------------------------------------------------------
 
 
 def test_a_pipeline_that_raises_makes_its_page_come_again_and_stores_it_once():
@@ -387,7 +391,9 @@ def test_a_middleware_may_answer_drop_or_fail_a_request():
         def parse(self, response):
             return {"text": response.text}
 
-    result = crawl(Three, site(A, B, C), DOWNLOADER_MIDDLEWARES=[Middle()], MAX_RETRY_TIMES=1, RETRY_BACKOFF_SECONDS=0.01)
+    result = crawl(
+        Three, site(A, B, C), DOWNLOADER_MIDDLEWARES=[Middle()], MAX_RETRY_TIMES=1, RETRY_BACKOFF_SECONDS=0.01
+    )
     assert result.items == [{"text": "from the middleware"}]
     assert result.requests == []
     assert result.stats["request_dropped_reasons_count/unwanted"] == 1
@@ -410,7 +416,7 @@ def test_spider_middlewares_see_every_request_response_and_item():
     assert crawl(Looks, site(A), SPIDER_MIDDLEWARES=[Marks()]).items == [{"marked": True, "checked": True}]
 
 
-# -- redirects walk through the frontier --------------------------------------------------------------------------------------------
+# -- redirects walk through the frontier -------------------------------------------------------------------------------
 
 
 def hop(to: str, status: int = 302) -> Response:
@@ -420,7 +426,11 @@ def hop(to: str, status: int = 302) -> Response:
 def test_a_redirect_leads_to_the_callback_with_its_chain():
     class Lands(ShopSpider):
         def parse(self, response):
-            return {"url": response.url, "from": response.meta["redirect_urls"], "status": response.history[0].status_code}
+            return {
+                "url": response.url,
+                "from": response.meta["redirect_urls"],
+                "status": response.history[0].status_code,
+            }
 
     result = crawl(Lands, site(C, **{A: hop("/b"), B: hop("http://shop.test/c", 301)}))
     assert result.items == [{"url": C, "from": [A, B], "status": 302}]
@@ -446,7 +456,9 @@ def test_a_redirect_loop_ends_in_one_recorded_error():
 
 
 def test_a_page_that_redirects_to_itself_once_for_a_cookie_is_reached():
-    transport = FakeTransport({A: [page(status_code=302, headers={"Location": "/a", "Set-Cookie": "seen=1"}), page("in")]})
+    transport = FakeTransport(
+        {A: [page(status_code=302, headers={"Location": "/a", "Set-Cookie": "seen=1"}), page("in")]}
+    )
 
     class Enters(ShopSpider):
         def parse(self, response):
@@ -457,7 +469,7 @@ def test_a_page_that_redirects_to_itself_once_for_a_cookie_is_reached():
     assert [request.headers.get("Cookie") for request in result.requests] == [None, "seen=1"]
 
 
-# -- begin and end --------------------------------------------------------------------------------------------------------------------
+# -- begin and end -----------------------------------------------------------------------------------------------------
 
 
 def test_stop_crawl_keeps_what_was_yielded_before_and_stops():
@@ -635,7 +647,7 @@ def test_a_closed_that_raises_does_not_hang_and_is_in_the_exit_code(caplog):
     assert "in closed" in caplog.text
 
 
-# -- concurrency and pace ---------------------------------------------------------------------------------------------------------
+# -- concurrency and pace ----------------------------------------------------------------------------------------------
 
 
 class Watched(FakeTransport):

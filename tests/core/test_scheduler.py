@@ -26,7 +26,9 @@ def where(scheduler: Scheduler, url: str) -> State:
 
 
 def test_a_request_comes_back_as_it_went_in(scheduler):
-    scheduler.add_request(Request(A, "POST", {"X-Y": "1"}, {"p": 1}, {"d": 2}, "parse_book", meta={"k": [1]}, priority=3))
+    scheduler.add_request(
+        Request(A, "POST", {"X-Y": "1"}, {"p": 1}, {"d": 2}, "parse_book", meta={"k": [1]}, priority=3)
+    )
     request = scheduler.get_request()
     assert (request.url, request.method, request.headers["x-y"]) == (A, "POST", "1")
     assert (request.params, request.data, request.parse, request.meta) == ({"p": 1}, {"d": 2}, "parse_book", {"k": [1]})

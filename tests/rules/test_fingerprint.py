@@ -9,9 +9,18 @@ PINNED = {
     "plain": (Request("http://shop.test/tea"), "153bb67090ed1288ace5297afdf2cf6a40849c56"),
     "query": (Request("http://shop.test/tea?b=2&a=1"), "66ccb2d291910b8cf9ae4b37affcfc907a5c458a"),
     "params": (Request("http://shop.test/tea", params={"page": 2}), "ed76e64202064b57cce7bca4fc281f1b629f4f7f"),
-    "post form": (Request("http://shop.test/tea", method="POST", data={"a": "1", "b": "2"}), "8b13b0bfb4dc8329150e6d8c1268369e08bed7a5"),
-    "post body": (Request("http://shop.test/tea", method="POST", data=b"\x00\xff"), "f1428c006fd1ea426b9971fad0628ce461b1ae57"),
-    "post json": (Request("http://shop.test/tea", method="POST", json={"a": [1, 2]}), "c4dd0a6d61ffa59624084048d7decee7e8e183e9"),
+    "post form": (
+        Request("http://shop.test/tea", method="POST", data={"a": "1", "b": "2"}),
+        "8b13b0bfb4dc8329150e6d8c1268369e08bed7a5",
+    ),
+    "post body": (
+        Request("http://shop.test/tea", method="POST", data=b"\x00\xff"),
+        "f1428c006fd1ea426b9971fad0628ce461b1ae57",
+    ),
+    "post json": (
+        Request("http://shop.test/tea", method="POST", json={"a": [1, 2]}),
+        "c4dd0a6d61ffa59624084048d7decee7e8e183e9",
+    ),
     "unicode": (Request("http://shop.test/茶?q=茶"), "b499c3ed6e47cc46d6719e77a44b1494a85c9f17"),
     "idn": (Request("http://bücher.test/"), "14f96793f5d75d1eeb815528d6628c82738fb375"),
     "https and port": (Request("https://shop.test:8443/"), "e928e7d7b2e11cf77b694a4dbbd84a382f7937d1"),
@@ -69,7 +78,9 @@ def test_requests_for_different_pages_have_different_fingerprints(one, other):
 def test_headers_count_only_when_asked_for():
     plain, german = Request("http://a.test/"), Request("http://a.test/", headers={"Accept-Language": "de"})
     assert fingerprint(plain) == fingerprint(german)
-    assert fingerprint(plain, include_headers=["accept-language"]) != fingerprint(german, include_headers=["ACCEPT-LANGUAGE"])
+    assert fingerprint(plain, include_headers=["accept-language"]) != fingerprint(
+        german, include_headers=["ACCEPT-LANGUAGE"]
+    )
 
 
 def test_fragments_count_only_when_asked_for():

@@ -186,15 +186,15 @@ def test_the_engine_of_the_historical_main_py_runs_the_project(tmp_path):
     with Shop(0) as shop:
         (tmp_path / "spiders.py").write_text(SPIDER.format(base=shop.base))
         (tmp_path / "settings.py").write_text(
-            'SPIDERS = ["spiders.SlowSpider"]\nCLOSESPIDER_PAGECOUNT = 5\nFEEDS = {"items.jsonl": {}}\nMYSQL_HOST = "db"\n'
+            'SPIDERS = ["spiders.SlowSpider"]\nCLOSESPIDER_PAGECOUNT = 5\n'
+            'FEEDS = {"items.jsonl": {}}\nMYSQL_HOST = "db"\n'
         )
         (tmp_path / "main.py").write_text(
             "from scrapy_plus.core.engine import Engine\nfrom scrapy_plus.conf import settings\n"
-            "if __name__ == '__main__':\n    engine = Engine()\n    print(engine.start(), engine.start(), settings.MYSQL_HOST)\n"
+            "if __name__ == '__main__':\n    engine = Engine()\n"
+            "    print(engine.start(), engine.start(), settings.MYSQL_HOST)\n"
         )
-        done = subprocess.run(
-            [sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
+        done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "0 0 db\n", done.stderr
     assert len(items(tmp_path)) >= 5
 
