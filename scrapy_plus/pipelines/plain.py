@@ -86,6 +86,8 @@ def to_cell(value: Any, *, safe: bool) -> str:
         value = plain(value)
         if not isinstance(value, str):
             return json.dumps(_plain_throughout(value), ensure_ascii=False, allow_nan=False)
+    if "\0" in value:
+        value = value.replace("\0", "\ufffd")  # few readers of CSV take a NUL, and Python 3.10 cannot write it
     if safe and value.startswith(_FORMULA) and not _NUMBER(value):
         return f"'{value}"
     return value
