@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -17,9 +17,10 @@ from scrapy_plus.core.downloader import Downloader
 from scrapy_plus.core.limits import Limits
 from scrapy_plus.core.pipeline import PipelineChain
 from scrapy_plus.core.scheduler import Scheduler
+from scrapy_plus.core.seeder import Seeder, results_of
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import ErrorGroup, Stats
-from scrapy_plus.errors import CallbackFailed, DontCloseSpider, DropRequest, HttpError, NotStorable, StopCrawl
+from scrapy_plus.errors import CallbackFailed, DropRequest, HttpError, NotStorable, StopCrawl
 from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
@@ -28,7 +29,6 @@ from scrapy_plus.rules.judge import Bury, Finish, Retry, Verdict, describe, judg
 
 log = logging.getLogger("scrapy_plus.crawl")
 
-IDLE_CHECK_SECONDS = 1.0
 FINISHED = "finished"
 
 
@@ -100,19 +100,28 @@ class Crawl:
         self.on_ready: Callable[[], None] = lambda: None
         self.ended = Event()
         self.finish_reason: str | None = None
-        self.has_crashed = False
         self.active = 0
         self._pipelines = pipelines
         self._middlewares = middlewares
         self._limits = limits or Limits()
         self._max_retries = max_retries
         self._judge = partial(judge, backoff_seconds=backoff_seconds, backoff_limit_seconds=backoff_limit_seconds)
-        self._seeds_ahead = seeds_ahead
-        self._seed_wanted = Event()
-        self._is_idling = False
-        self._was_idle_asked = type(spider).on_idle is Spider.on_idle
+        self._seeder = Seeder(spider, scheduler, partial(self._through_middlewares, depth=0), seeds_ahead=seeds_ahead)
+        self._seeder.on_stop = self.stop
+        self._seeder.on_ready = lambda: self.on_ready()
+        self._has_crashed = False
         self._started_at = 0.0
         self._final: CrawlSnapshot | None = None
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether something failed that no dead letter stands for: seeds, pipelines at their end, the store."""
+        return self._has_crashed or self._seeder.has_crashed
+
+    def crash(self) -> None:
+        """Something failed that no page is to blame for."""
+        self._has_crashed = True
+        self.stop("crashed")
 
     # -- its begin ----------------------------------------------------------------------------------------------------
 
@@ -125,40 +134,8 @@ class Crawl:
         log.info("spider %s opened", self.spider.name)
 
     def seed(self) -> None:
-        """Pulls `start_requests` no faster than the crawl works it off. Runs in a greenlet of its own."""
-        try:
-            for request in self._start_requests():
-                self._wait_for_room()
-                if self.finish_reason is not None:
-                    return
-                self._take_seed(request)
-        except StopCrawl as stop:
-            self.stop(stop.reason)
-        except Exception as failure:
-            self.has_crashed = True
-            self._log_failure("start_requests failed; what it yielded before is crawled", failure)
-        self.scheduler.seed(None)
-        self.check_end()
-
-    def _take_seed(self, request: Request) -> None:
-        wanted = self._through_middlewares(request, depth=0)
-        try:
-            if wanted is not None and self.scheduler.seed(wanted):
-                self.on_ready()
-        except NotStorable as error:
-            self.stats.error(describe(error), request.full_url)
-            self._log_failure(f"{request!r} of start_requests is left out", error)
-
-    def _start_requests(self) -> Iterator[Request]:
-        for request in _results(self.spider.start_requests()):
-            if not isinstance(request, Request):
-                raise TypeError(f"start_requests of {self.spider.name} yielded {request!r}, which is no Request")
-            yield request
-
-    def _wait_for_room(self) -> None:
-        while self.finish_reason is None and self.scheduler.frontier.counts().ready >= self._seeds_ahead:
-            self._seed_wanted.clear()
-            self._seed_wanted.wait()
+        """Pulls the seeds; runs in a greenlet of its own."""
+        self._seeder.run()
 
     # -- the life of a request ----------------------------------------------------------------------------------------
 
@@ -167,10 +144,9 @@ class Crawl:
         if self.finish_reason is not None:
             return None
         request = self.scheduler.get_request()
+        self._seeder.look()
         if request is None:
             self.check_end()
-        elif not self._seed_wanted.is_set():
-            self._seed_wanted.set()
         return request
 
     def crawl(self, request: Request) -> None:
@@ -210,7 +186,7 @@ class Crawl:
         """Calls a method of the spider and sorts what it gives into the page's children and items."""
         depth = page.response.meta.get("depth", 0) + 1 if page.response is not None else 1
         try:
-            for result in _results(self._method(name)(argument, **arguments)):
+            for result in results_of(self._method(name)(argument, **arguments)):
                 if isinstance(result, Request):
                     child = self._through_middlewares(result, depth)
                     if child is not None:
@@ -332,17 +308,13 @@ class Crawl:
         if self.finish_reason is None:
             log.info("spider %s stops: %s", self.spider.name, reason)
             self.finish_reason = reason
-            self._seed_wanted.set()
+            self._seeder.stop()
         self._end_if_quiet()
 
     def check_end(self) -> None:
-        """Ends the crawl if nothing is left to do, after the spider's `on_idle` had its say."""
-        if self.finish_reason is None and not self._is_idling and self.scheduler.is_dry():
-            if not self._was_idle_asked:
-                self._is_idling = True
-                gevent.spawn(self._idle)
-            elif self.scheduler.finish():
-                self.finish_reason = FINISHED
+        """Ends the crawl if the store says that nothing is left to do."""
+        if self.finish_reason is None and self.scheduler.finish():
+            self.finish_reason = FINISHED
         self._end_if_quiet()
 
     def worker_left(self) -> None:
@@ -353,28 +325,6 @@ class Crawl:
     def _end_if_quiet(self) -> None:
         if self.finish_reason is not None and self.active == 0:
             self.ended.set()
-
-    def _idle(self) -> None:
-        """Asks the spider for a last round; DontCloseSpider means: ask again later."""
-        pause = 0.0
-        try:
-            self._was_idle_asked = True
-            for request in _results(self.spider.on_idle()):
-                child = self._through_middlewares(request, depth=0)
-                if child is not None:
-                    self.scheduler.add_request(child)
-        except DontCloseSpider:
-            self._was_idle_asked = False
-            pause = IDLE_CHECK_SECONDS
-        except StopCrawl as stop:
-            self.stop(stop.reason)
-        except Exception as failure:
-            self._log_failure(f"on_idle of {self.spider.name} failed", failure)
-        self.on_ready()
-        if pause:
-            gevent.sleep(pause)
-        self._is_idling = False
-        self.check_end()
 
     def close(self, reason: str | None = None) -> None:
         """Closes pipelines, transport and frontier; each gets its turn even if another fails."""
@@ -387,7 +337,7 @@ class Crawl:
             try:
                 step()
             except Exception as failure:
-                self.has_crashed = True
+                self._has_crashed = True
                 self._log_failure(f"{what} failed", failure)
         self._finish_stats()
         self._final = self._look()
@@ -414,16 +364,3 @@ class Crawl:
             self.finish_reason,
             dead,
         )
-
-
-def _results(given: Any) -> Iterable[Any]:
-    """What a callback gave, one by one: it may be a generator, a list, a single object or None."""
-    if given is None:
-        return ()
-    if isinstance(given, list | tuple | set | Iterator):
-        return given
-    if hasattr(given, "__aiter__") or hasattr(given, "__await__"):
-        if hasattr(given, "close"):
-            given.close()  # a coroutine that is never awaited would warn of itself
-        raise TypeError("async callbacks are not supported; write a plain method (gevent makes it concurrent)")
-    return (given,)

@@ -219,8 +219,7 @@ class Engine:
             crawl.crawl(request)
         except Exception:  # not the page's fault, whose failures are verdicts: the store's, or our own
             log.exception("spider %s crashed on %r", crawl.spider.name, request)
-            crawl.has_crashed = True
-            crawl.stop("crashed")
+            crawl.crash()
         finally:
             self._active -= 1
             crawl.worker_left()

@@ -198,10 +198,6 @@ class Scheduler:
 
     # -- the crawl as a whole -----------------------------------------------------------------------------------------
 
-    def is_dry(self) -> bool:
-        """Whether seeding has ended and nothing is queued, worked on or delayed."""
-        return self.frontier.seed_cursor()[1] and not self.frontier.counts().pending
-
     def finish(self) -> bool:
         """Whether the crawl is finished, as the store decides."""
         return self.frontier.finish()

@@ -57,7 +57,7 @@ class Spider:
         yield Item(response.body)
 
     def on_idle(self) -> Iterable[Request] | None:
-        """Asked when nothing is left to crawl: more requests, or None to end. Raise DontCloseSpider to be asked again."""
+        """Asked when nothing is left: more requests, or None to end. Raise DontCloseSpider to be asked again."""
         return None
 
     def closed(self, reason: str) -> None:
@@ -73,7 +73,7 @@ def _as_urls(urls: str | Iterable[str]) -> Iterable[str]:
 
 
 def _pull(requests: AsyncIterator[Request]) -> Iterator[Request]:
-    """The requests of an async generator that waits for nothing: there is no event loop here, gevent switches instead."""
+    """The requests of an async generator that awaits nothing: there is no event loop here, gevent switches."""
     while True:
         step = requests.__anext__()
         try:

@@ -595,7 +595,7 @@ def test_on_idle_is_asked_once_when_nothing_is_left_and_may_yield():
 
 
 def test_dont_close_spider_makes_on_idle_come_again(monkeypatch):
-    monkeypatch.setattr("scrapy_plus.core.crawl.IDLE_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr("scrapy_plus.core.seeder.IDLE_CHECK_SECONDS", 0.01)
     calls = []
 
     class Idles(ShopSpider):

@@ -160,10 +160,9 @@ def test_seeds_move_the_cursor_and_end():
     scheduler.seed(Request(A))
     scheduler.seed(Request(A))
     assert scheduler.frontier.seed_cursor() == (2, False)
-    assert not scheduler.is_dry()
     scheduler.delete_request(scheduler.get_request())
+    assert not scheduler.finish()
     scheduler.seed(None)
-    assert scheduler.is_dry()
     assert scheduler.finish()
 
 
