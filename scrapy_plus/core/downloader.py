@@ -1,0 +1,95 @@
+"""From a request to its answer: the middlewares, the transport, the deadline, the counting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+
+from scrapy_plus.core.stats import Stats
+from scrapy_plus.errors import DownloadError, DownloadTimeout
+from scrapy_plus.http.request import Request
+from scrapy_plus.http.response import Response
+from scrapy_plus.http.url import site
+from scrapy_plus.middlewares.chain import DownloaderChain
+from scrapy_plus.transport.base import Transport
+
+UNLIMITED_BYTES = 1 << 62
+_NO_META: dict[str, Any] = {}
+
+
+class Downloader:
+    """Fetches through `chain` and `transport`, each fetch within a total deadline and a size limit (0: none).
+
+    A request may set its own: `timeout` or meta download_timeout (seconds), download_maxsize (bytes, 0: no limit),
+    download_fail_on_dataloss.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        chain: DownloaderChain,
+        *,
+        stats: Stats,
+        timeout_seconds: float = 60.0,
+        max_bytes: int = 64 << 20,
+        fail_on_dataloss: bool = True,
+    ) -> None:
+        self.transport = transport
+        self._chain = chain
+        self._stats = stats
+        self._timeout_seconds = timeout_seconds
+        self._max_bytes = max_bytes
+        self._fail_on_dataloss = fail_on_dataloss
+
+    def get_response(self, request: Request) -> Response | Request:
+        """The answer, or the request to make instead (a redirect). Raises DownloadError, RetryStatus, DropRequest, or
+        what a middleware raised."""
+        return self._chain.download(request, self._fetch)
+
+    def _fetch(self, request: Request) -> Response:
+        stats = self._stats
+        stats.inc("downloader/request_count")
+        stats.inc(f"downloader/request_method_count/{request.method}")
+        stats.inc("downloader/request_bytes", _size(request))
+        try:
+            response = self._fetch_in_time(request)
+        except DownloadError as error:
+            stats.inc("downloader/exception_count")
+            stats.inc(f"downloader/exception_type_count/{type(error).__name__}")
+            raise
+        stats.inc("downloader/response_count")
+        stats.inc(f"downloader/response_status_count/{response.status_code}")
+        stats.inc("downloader/response_bytes", len(response.body))
+        response.request = request
+        return response
+
+    def _fetch_in_time(self, request: Request) -> Response:
+        meta = request.meta if request.has_meta else _NO_META
+        seconds = float(request.timeout or meta.get("download_timeout") or self._timeout_seconds)
+        deadline = gevent.Timeout.start_new(seconds)
+        try:
+            return self.transport.fetch(
+                request,
+                timeout_seconds=seconds,
+                max_bytes=int(meta.get("download_maxsize", self._max_bytes)) or UNLIMITED_BYTES,
+                fail_on_dataloss=bool(meta.get("download_fail_on_dataloss", self._fail_on_dataloss)),
+            )
+        except gevent.Timeout as timeout:
+            if timeout is not deadline:
+                raise
+            raise DownloadTimeout(f"{site(request.url)}: no whole answer within {seconds:g} s") from None
+        finally:
+            deadline.close()
+
+    def close(self) -> None:
+        """Closes the connections kept for reuse."""
+        self.transport.close()
+
+
+def _size(request: Request) -> int:
+    """About what the request takes on the wire: its line, its headers, its body."""
+    size = len(request.method) + len(request.url) + 12
+    if request.has_headers:
+        size += sum(len(name) + len(value) + 4 for name, value in request.headers.pairs())
+    return size + len(request.body) if request.data or request.json is not None else size

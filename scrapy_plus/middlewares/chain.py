@@ -1,0 +1,206 @@
+"""The middlewares of one spider, as layers around the downloader and around the callbacks.
+
+Hooks are duck-typed methods, any of which may be missing. A hook says by the names of its parameters what it wants
+(`request`, `response`, `exception`, `item`, `spider`, in any order); with other names the usual order counts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from scrapy_plus.errors import DropRequest, StopCrawl
+from scrapy_plus.http.request import Request
+from scrapy_plus.http.response import Response
+
+Hook = Callable[..., Any]
+# What a hook gets for its parameters when their names say nothing, by how many there are; and what the chain passes.
+_SHAPES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "process_request": (("request",), ("request", "spider")),
+    "process_response": (("response",), ("response", "spider"), ("request", "response", "spider")),
+    "process_exception": (("exception",), ("request", "exception"), ("request", "exception", "spider")),
+    "process_item": (("item",), ("item", "spider")),
+}
+_ALIASES = {"failure": "exception", "error": "exception", "exc": "exception", "req": "request", "res": "response"}
+_WORDS = frozenset({"request", "response", "exception", "item", "spider"})
+
+
+def bind(middleware: object, name: str, spider: object, passed: tuple[str, ...]) -> Hook | None:
+    """The hook as a function of `passed`, whatever it takes itself; None if the middleware has none.
+
+    Raises TypeError for a hook whose parameters cannot be filled, or that is a coroutine.
+    """
+    hook = getattr(middleware, name, None)
+    if hook is None:
+        return None
+    if not callable(hook) or inspect.iscoroutinefunction(hook):
+        raise TypeError(f"{_title(middleware, name)} is no plain method")
+    wanted = _wanted(hook, name, _title(middleware, name))
+    if wanted == passed:
+        return hook
+    places = [passed.index(word) if word in passed else None for word in wanted]
+
+    def call(*given: Any) -> Any:
+        return hook(*[spider if place is None else given[place] for place in places])
+
+    return call
+
+
+def _wanted(hook: Hook, name: str, title: str) -> tuple[str, ...]:
+    """What the hook is to be given, in the order of its parameters."""
+    shapes = _SHAPES[name]
+    parameters = list(inspect.signature(hook).parameters.values())
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return shapes[-1]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [_ALIASES.get(p.name, p.name) for p in positional]
+    known = {word for shape in shapes for word in shape}
+    required = [p for p, word in zip(positional, names, strict=True) if p.default is p.empty or word in known]
+    if len(required) == len(positional) and names and set(names) <= known and len(set(names)) == len(names):
+        return tuple(names)
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
+        raise TypeError(f"{title} has keyword-only parameters; write {' or '.join(_written(shapes))}")
+    for shape in shapes:
+        if len(shape) == len(required) and required == positional[: len(required)]:
+            return shape
+    raise TypeError(f"{title}{inspect.signature(hook)} cannot be called; write {' or '.join(_written(shapes))}")
+
+
+def _written(shapes: Sequence[tuple[str, ...]]) -> list[str]:
+    return [f"(self, {', '.join(shape)})" for shape in shapes]
+
+
+def _title(middleware: object, name: str) -> str:
+    kind = middleware if isinstance(middleware, type) else type(middleware)
+    return f"{kind.__name__}.{name}"
+
+
+class _Layer:
+    """One downloader middleware, its hooks bound."""
+
+    __slots__ = ("process_exception", "process_request", "process_response", "title")
+
+    def __init__(self, middleware: object, spider: object) -> None:
+        self.title = type(middleware).__name__
+        self.process_request = bind(middleware, "process_request", spider, ("request",))
+        self.process_response = bind(middleware, "process_response", spider, ("request", "response"))
+        self.process_exception = bind(middleware, "process_exception", spider, ("request", "exception"))
+
+
+class DownloaderChain:
+    """Downloader middlewares in list order, outermost first: the last one is nearest to the network.
+
+    A request goes inwards until one answers it or the network does. What comes back goes outwards through *all* of
+    them: a response through `process_response`, an exception through `process_exception`; each may turn one into the
+    other. A Request as answer ends the walk: that one is to be fetched instead, later.
+    `request` in a hook is the one that this layer's `process_request` was given; `response.request` is what was sent.
+    """
+
+    def __init__(self, middlewares: Sequence[object], spider: object) -> None:
+        self._layers = [_Layer(middleware, spider) for middleware in middlewares]
+        self._inwards = [(index, layer) for index, layer in enumerate(self._layers) if layer.process_request]
+        self._outwards = [
+            (index, layer)
+            for index, layer in reversed(list(enumerate(self._layers)))
+            if layer.process_response or layer.process_exception
+        ]
+
+    def download(self, request: Request, fetch: Callable[[Request], Response]) -> Response | Request:
+        """The answer to `request`, or the request to make instead. Raises what fetch or a middleware raised,
+        DropRequest at once."""
+        given = [request] * len(self._layers)
+        outcome: Any
+        try:
+            outcome = self._inward(request, fetch, given)
+        except (DropRequest, StopCrawl):
+            raise
+        except Exception as error:
+            outcome = error
+        for index, layer in self._outwards:
+            try:
+                outcome = self._outward(layer, given[index], outcome)
+            except (DropRequest, StopCrawl):
+                raise
+            except Exception as error:
+                outcome = error
+            if isinstance(outcome, Request):
+                return outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _inward(self, request: Request, fetch: Callable[[Request], Response], given: list[Request]) -> Response:
+        for index, layer in self._inwards:
+            given[index] = request
+            answer = layer.process_request(request)  # type: ignore[misc]
+            if answer is None or answer is request:
+                continue
+            if isinstance(answer, Response):
+                if answer.request is None:
+                    answer.request = request
+                return answer
+            if not isinstance(answer, Request):
+                raise TypeError(f"{layer.title}.process_request returned {answer!r}, neither Request nor Response")
+            request = answer
+            given[index + 1 :] = [request] * (len(given) - index - 1)
+        return fetch(request)
+
+    def _outward(self, layer: _Layer, request: Request, outcome: Any) -> Any:
+        if isinstance(outcome, Exception):
+            if layer.process_exception is None:
+                return outcome
+            answer = layer.process_exception(request, outcome)
+            if answer is None:
+                return outcome
+            hook = "process_exception"
+        else:
+            if layer.process_response is None:
+                return outcome
+            answer = layer.process_response(request, outcome)
+            hook = "process_response"
+        if not isinstance(answer, Response | Request):
+            raise TypeError(f"{layer.title}.{hook} returned {answer!r}, neither Response nor Request")
+        return answer
+
+
+class SpiderChain:
+    """Spider middlewares: what goes into the callbacks in reverse list order, what comes out in list order."""
+
+    def __init__(self, middlewares: Sequence[object], spider: object) -> None:
+        self._requests = self._bound(middlewares, "process_request", spider, "request")
+        self._items = self._bound(middlewares, "process_item", spider, "item")
+        self._responses = self._bound(middlewares, "process_response", spider, "response")[::-1]
+
+    @staticmethod
+    def _bound(middlewares: Sequence[object], name: str, spider: object, word: str) -> list[tuple[str, Hook]]:
+        hooks = [(_title(one, name), bind(one, name, spider, (word,))) for one in middlewares]
+        return [(title, hook) for title, hook in hooks if hook is not None]
+
+    def process_request(self, request: Request) -> Request:
+        """The request as it goes to the scheduler. Raises DropRequest for one that shall not."""
+        for title, hook in self._requests:
+            answer = hook(request)
+            if answer is not None:
+                request = _checked(answer, Request, title)
+        return request
+
+    def process_response(self, response: Response) -> Response:
+        """The response as the callback gets it. HttpError, or whatever a middleware raises, spares the callback."""
+        for title, hook in self._responses:
+            response = _checked(hook(response), Response, title)
+        return response
+
+    def process_item(self, item: Any) -> Any:
+        """The item as the pipelines get it. Raises TypeError if a middleware gives none back."""
+        for title, hook in self._items:
+            item = hook(item)
+            if item is None:
+                raise TypeError(f"{title} returned None; it must return the item")
+        return item
+
+
+def _checked(answer: Any, kind: type[Any], title: str) -> Any:
+    if not isinstance(answer, kind):
+        raise TypeError(f"{title} returned {answer!r}, no {kind.__name__}")
+    return answer

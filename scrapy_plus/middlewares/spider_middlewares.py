@@ -1,0 +1,38 @@
+"""What stands between the engine and the callbacks: the base class, and the policies that come with the framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy_plus.http.request import Request
+from scrapy_plus.http.response import Response
+from scrapy_plus.middlewares.depth import Depth
+from scrapy_plus.middlewares.httperror import HttpErrors
+from scrapy_plus.middlewares.offsite import Offsite
+from scrapy_plus.middlewares.url_length import UrlLength
+
+BUILT_IN = (HttpErrors, Offsite, UrlLength, Depth)
+"""The order of the built-ins; the user's middlewares stand before them."""
+
+
+class SpiderMiddleware:
+    """The hooks of a spider middleware; every one may be left out, `spider` too.
+
+    Requests and items that come out of callbacks go through in list order, responses that go in in reverse.
+    """
+
+    def process_request(self, request: Request, spider: Any) -> Request | None:
+        """A request that a callback or start_requests yielded. Return it or another one (None: go on with it); raise
+        DropRequest to refuse it."""
+        return request
+
+    def process_response(self, response: Response, spider: Any) -> Response:
+        """A response on its way to a callback. Return it or another one; what is raised spares the callback."""
+        return response
+
+    def process_item(self, item: Any, spider: Any) -> Any:
+        """An item that a callback yielded. Return it or another one."""
+        return item
+
+
+__all__ = ["BUILT_IN", "Depth", "HttpErrors", "Offsite", "SpiderMiddleware", "UrlLength"]

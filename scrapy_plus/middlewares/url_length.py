@@ -1,0 +1,17 @@
+"""URLs that grow without end are a trap more often than a page."""
+
+from __future__ import annotations
+
+from scrapy_plus.errors import DropRequest
+from scrapy_plus.http.request import Request
+
+
+class UrlLength:
+    """Refuses requests whose URL has more than `limit` characters; 0 is no limit."""
+
+    def __init__(self, limit: int = 2083) -> None:
+        self._limit = limit
+
+    def process_request(self, request: Request) -> None:
+        if self._limit and len(request.full_url) > self._limit:
+            raise DropRequest(f"url length: {len(request.full_url)} is over {self._limit}")
