@@ -36,6 +36,7 @@ _LABELS = {
 _NO_CHARSETS = frozenset({"utf-7", "unicode-escape", "raw-unicode-escape", "idna", "punycode", "undefined"})
 _BYTE_ORDERS = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
+_WIDE_STARTS = {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}
 # How many characters it takes until valid or broken UTF-8 is no coincidence.
 _PROOF_CHARACTERS = 16
 _UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -94,7 +95,7 @@ def _declared_text(body: bytes, content_type: str | None) -> tuple[str, str] | N
         elif utf8 is not None and not body.isascii() and _is_contradicted(body, encoding):
             return "utf-8", utf8
         return encoding, _without_bom(decode(body, encoding))
-    return ("utf-8", utf8) if utf8 is not None else None
+    return ("utf-8", utf8) if utf8 is not None and body[:2] not in _WIDE_STARTS else None
 
 
 def _declarations(body: bytes, content_type: str | None) -> Iterator[str]:
@@ -106,9 +107,8 @@ def _declarations(body: bytes, content_type: str | None) -> Iterator[str]:
 
 def _undeclared_text(body: bytes) -> tuple[str, str]:
     """For bodies that are not valid UTF-8: a mostly valid one was cut or damaged, others are detected."""
-    if body[:2] in (b"<\x00", b"\x00<"):
-        encoding = "utf-16-le" if body[1] == 0 else "utf-16-be"
-    else:
+    encoding = _WIDE_STARTS.get(body[:2])
+    if encoding is None:
         valid, broken = _utf8_counts(body)
         encoding = "utf-8" if valid > broken else detect(body)
     return encoding, decode(body, encoding)
@@ -145,7 +145,7 @@ def _page_encoding(body: bytes) -> str | None:
 def _is_no_utf8(body: bytes) -> bool:
     """Whether a page that calls itself UTF-8 holds mostly other bytes: servers add the label to any file they have."""
     valid, broken = _utf8_counts(body)
-    return broken > _PROOF_CHARACTERS and broken > 4 * valid
+    return broken > _PROOF_CHARACTERS and broken > valid
 
 
 def _is_contradicted(body: bytes, encoding: str) -> bool:

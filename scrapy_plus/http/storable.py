@@ -18,8 +18,9 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _TO_TAGGED: dict[type, tuple[str, Callable[[Any], Any]]] = {
     bytes: ("bytes", lambda value: base64.b64encode(value).decode("ascii")),
     tuple: ("tuple", list),
-    set: ("set", list),
-    frozenset: ("frozenset", list),
+    # In one order: the same request is the same bytes in every process.
+    set: ("set", lambda value: sorted(value, key=repr)),
+    frozenset: ("frozenset", lambda value: sorted(value, key=repr)),
     datetime.datetime: ("datetime", datetime.datetime.isoformat),
     datetime.date: ("date", datetime.date.isoformat),
     decimal.Decimal: ("decimal", str),

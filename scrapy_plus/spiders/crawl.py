@@ -86,7 +86,8 @@ class CrawlSpider(Spider):
         return None if rule.errback is None else self._call(rule.errback, failure)
 
     def _rule(self, meta: dict[str, Any]) -> Rule:
-        return self._rules[meta["rule"]]
+        index: int = meta["rule"]
+        return self._rules[index]
 
     def _results(self, response: Response, results: Any) -> Iterable[Any]:
         if results is None:
