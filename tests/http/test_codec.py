@@ -8,7 +8,7 @@ import json
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scrapy_plus.errors import NotStorable, Undecodable
@@ -18,6 +18,9 @@ from scrapy_plus.http.request import FIELDS, Request
 from scrapy_plus.http.selector import Text
 from scrapy_plus.http.storable import from_plain, to_plain
 from scrapy_plus.item import Item
+
+# The first draw builds tables of all characters, which takes seconds where nothing is cached.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 ANY_TEXT = st.text(st.characters(), max_size=8)  # lone surrogates too: JSON from the web has them
 SCALARS = st.one_of(
@@ -66,6 +69,7 @@ REQUESTS = st.builds(
 )
 
 
+@UNHURRIED
 @given(REQUESTS)
 def test_a_stored_request_comes_back_field_by_field(request):
     back = decode(encode(request))
@@ -74,6 +78,7 @@ def test_a_stored_request_comes_back_field_by_field(request):
     assert encode(back) == encode(request)
 
 
+@UNHURRIED
 @given(VALUES)
 def test_values_come_back_equal_and_of_the_same_type(value):
     back = from_plain(json.loads(json.dumps(to_plain(value, "meta"))))
@@ -181,6 +186,7 @@ def test_broken_or_foreign_bytes_are_undecodable_and_nothing_else(payload):
         decode(payload)
 
 
+@UNHURRIED
 @given(st.binary(max_size=40))
 def test_no_bytes_make_decoding_fail_in_another_way(payload):
     for one in (payload, b"1" + payload):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scrapy_plus.http.encoding import decode, page_text, resolve
+
+# The first draw builds tables of all characters, which takes seconds where nothing is cached.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 SIMPLIFIED = "国务院办公厅关于进一步做好春节期间安全工作的通知"
 TRADITIONAL = "台北市政府今天宣布，新的捷運路線將於明年春天正式通車。"
@@ -212,6 +215,7 @@ def test_undeclared_utf16_is_seen_by_its_zeros():
         assert page_text("<p>中</p>".encode(encoding)) == (encoding, "<p>中</p>")
 
 
+@UNHURRIED
 @given(st.binary(max_size=200))
 def test_any_bytes_have_a_text(body):
     for header in (None, "text/html; charset=gbk", "text/html; charset=big5", "text/html; charset=utf-16"):

@@ -7,11 +7,14 @@ import time
 from urllib.parse import urljoin
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_plus.http import url as urls
 from scrapy_plus.http.url import add_params, canonicalize, clean_url, encode_form, join, site, without_password
+
+# The first draw builds tables of all characters, which takes seconds where nothing is cached.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 SEGMENTS = st.text("ab.%2F0'()~_-:@;=+&$!*,é中 \\|", max_size=8)
 PATHS = st.lists(SEGMENTS, max_size=5).map("/".join)
@@ -22,6 +25,7 @@ SCHEMES = st.sampled_from(["http", "https", "HTTP"])
 URLS = st.builds("{}://{}/{}{}{}".format, SCHEMES, HOSTS, PATHS, QUERIES, FRAGMENTS)
 
 
+@UNHURRIED
 @given(URLS)
 def test_a_clean_url_is_clean_already(url):
     cleaned = clean_url(url)
@@ -29,6 +33,7 @@ def test_a_clean_url_is_clean_already(url):
     assert clean_url(cleaned) == cleaned
 
 
+@UNHURRIED
 @given(URLS)
 @example("http://h.test/a'?b='c")
 @example("http://h.test/.a/b")
@@ -39,6 +44,7 @@ def test_what_needs_no_cleaning_comes_out_of_the_thorough_way_unchanged(url):
         assert urls._parsed_clean(cleaned, "utf-8") == cleaned
 
 
+@UNHURRIED
 @given(URLS)
 def test_canonical_urls_are_canonical_already(url):
     for keep in (False, True):
@@ -46,6 +52,7 @@ def test_canonical_urls_are_canonical_already(url):
         assert canonicalize(once, keep_fragments=keep) == once
 
 
+@UNHURRIED
 @given(URLS)
 @example("http://h.test/a/.b/c")
 @example("http://h.test/a./b")
@@ -66,6 +73,7 @@ REFERENCES = st.one_of(
 )
 
 
+@UNHURRIED
 @given(URLS, REFERENCES)
 @example("http://h.test/a/../b/c", "d")
 @example("http://h.test/a/b?c/d", "e")
@@ -76,6 +84,7 @@ def test_the_short_way_to_join_gives_what_the_thorough_one_does(base, reference)
     assert join(base, reference) == urls._resolve(base, reference.strip().translate(urls._DROPPED))
 
 
+@UNHURRIED
 @given(URLS, st.builds("{}{}".format, PATHS, QUERIES))
 @example("http://h.test/a/b", "../../../c")
 @example("http://h.test/a/b", "./")
@@ -241,6 +250,7 @@ def test_what_is_no_web_address_has_no_site():
         site("mailto:a@b.c")
 
 
+@UNHURRIED
 @given(URLS)
 def test_a_url_and_its_canonical_form_are_of_one_site(url):
     assert site(canonicalize(url)) == site(clean_url(url))
