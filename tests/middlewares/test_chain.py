@@ -104,9 +104,14 @@ def test_each_layer_is_told_the_request_that_it_was_given():
             seen[self.name] = request.url.rpartition("/")[2]
             return response
 
-    layers = [Layer("a"), Layer("b", Request(f"{URL}second")), Layer("c", Request(f"{URL}third")), Layer("d")]
+    class OnTheWayBack:
+        def process_response(self, request, response):
+            seen["back"] = request.url.rpartition("/")[2]
+            return response
+
+    layers = [Layer("a"), Layer("b", Request(f"{URL}second")), Layer("c", Request(f"{URL}third")), OnTheWayBack()]
     response = download(layers, Request(f"{URL}first"))
-    assert seen == {"a": "first", "b": "first", "c": "second", "d": "third"}
+    assert seen == {"a": "first", "b": "first", "c": "second", "back": "third"}
     assert response.request.url == f"{URL}third"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 
@@ -33,9 +34,11 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def attempt(transport: Transport, url: str) -> None:
-    with pytest.raises(DownloadError):
+def attempt(transport: Transport, url: str) -> BaseException:
+    """The failure, with all that its traceback holds on to."""
+    with pytest.raises(DownloadError) as failure:
         fetch(transport, url)
+    return failure.value
 
 
 def test_connections_are_kept_and_used_again(transport):
@@ -109,21 +112,47 @@ def test_no_password_is_in_a_message(transport):
     assert "secret" not in str(failure.value) and "user" not in str(failure.value)
 
 
-def test_no_connection_survives_failures_and_kills(transport):
-    def never(conversation: Conversation) -> None:
-        conversation.hear()
-        conversation.say(OK, b"Content-Length: 10\r\n\r\ntea")
-        conversation.wait_for_end()
+def silent(conversation: Conversation) -> None:
+    conversation.hear()
+    conversation.wait_for_end()
 
-    scripts = [never, saying(OK, b"Content-Length: 10\r\n\r\ntea"), saying(b"garbage"), hear_and_reset(OK)]
+
+def silent_in_the_body(conversation: Conversation) -> None:
+    conversation.hear()
+    conversation.say(OK, b"Content-Length: 10\r\n\r\ntea")
+    conversation.wait_for_end()
+
+
+@pytest.mark.parametrize("script", [silent, silent_in_the_body])
+def test_no_connection_survives_a_killed_worker(transport, script):
     before = open_files()
-    for script in scripts:
-        with serving(script) as server:
-            workers = [gevent.spawn(attempt, transport, server.url) for _ in range(60)]
-            gevent.sleep(0.3)
-            gevent.killall(workers)
-            gevent.sleep(0.1)
-    assert open_files() <= before + 5
+    with serving(script) as server:
+        workers = [gevent.spawn(fetch, transport, server.url) for _ in range(120)]
+        gevent.sleep(0.3)
+        assert server.connections == 120 and open_files() > before + 120
+        gevent.killall(workers)
+        gevent.sleep(0.1)
+        assert open_files() <= before + 2
+
+
+FAILING = {
+    "cut": saying(OK, b"Content-Length: 10\r\n\r\ntea"),
+    "garbage": saying(b"garbage"),
+    "reset": hear_and_reset(OK),
+    "too large": saying(OK, b"Content-Length: 99999999\r\n\r\n"),
+    "bad length": saying(OK, b"Content-Length: x\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("script", FAILING.values(), ids=FAILING)
+def test_no_connection_survives_a_failure_even_while_somebody_keeps_the_exception(transport, script):
+    before = open_files()
+    with serving(script) as server:
+        workers = [gevent.spawn(attempt, transport, server.url) for _ in range(50)]
+        gevent.joinall(workers, raise_error=True)
+        failures = [worker.value for worker in workers]
+        gevent.sleep(0.1)
+        assert len(failures) == 50 and open_files() <= before + 2
 
 
 def test_a_deadline_that_passes_through_closes_the_connection(transport):
@@ -184,3 +213,52 @@ def test_close_lets_go_of_the_kept_connections(transport):
         transport.close()
         gevent.sleep(0.1)
         assert ended == [True]
+
+
+def test_a_reset_within_an_upload_is_a_failure(transport):
+    def script(conversation: Conversation) -> None:
+        conversation.socket.recv(1000)
+        conversation.reset()
+
+    with serving(script) as server:
+        with pytest.raises(ConnectionFailed, match="127.0.0.1"):
+            fetch(transport, server.url, method="POST", data=b"x" * 20_000_000)
+
+
+def test_an_upload_that_nobody_reads_is_a_timeout(transport):
+    with serving(lambda conversation: gevent.sleep(5)) as server:
+        with gevent.Timeout(10), pytest.raises(DownloadTimeout):
+            request = Request(server.url, "POST", data=b"x" * 20_000_000)
+            transport.fetch(request, timeout_seconds=0.3, max_bytes=MAX_BYTES)
+
+
+def test_only_so_many_sites_keep_their_connections(make_transport):
+    ended: list[bool] = []
+
+    def script(conversation: Conversation) -> None:
+        conversation.hear()
+        conversation.answer(b"tea")
+        ended.append(conversation.wait_for_end())
+
+    transport = make_transport(max_sites=2)
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            fetch(transport, stack.enter_context(serving(script)).url)
+        gevent.sleep(0.1)
+        assert ended == [True] * 3
+    transport.close()
+
+
+def test_no_more_connections_to_a_site_are_kept_than_wanted(make_transport):
+    def script(conversation: Conversation) -> None:
+        while conversation.hear():
+            gevent.sleep(0.05)
+            conversation.answer(b"tea")
+
+    before = open_files()
+    transport = make_transport(pool_size=3)
+    with serving(script) as server:
+        gevent.joinall([gevent.spawn(fetch, transport, server.url) for _ in range(12)], raise_error=True)
+        gevent.sleep(0.1)
+        assert server.connections == 12 and open_files() - before <= 1 + 2 * 3
+    transport.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from pathlib import Path
 
 import gevent
@@ -135,3 +137,46 @@ def test_a_proxy_that_is_no_url_is_refused(transport, proxy):
     with pytest.raises(DownloadError) as failure:
         fetch(transport, "http://127.0.0.1:9/", proxy=proxy)
     assert failure.value.permanent
+
+
+def socks5(conversation: Conversation) -> None:
+    """A SOCKS5 proxy without a password, which takes every name to be 127.0.0.1."""
+    sock = conversation.socket
+    sock.recv(64)
+    sock.sendall(b"\x05\x00")
+    request = sock.recv(512)
+    conversation.server.requests.append(request)
+    with gevent.socket.create_connection(("127.0.0.1", int.from_bytes(request[-2:], "big"))) as there:
+        sock.sendall(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+        back = gevent.spawn(pump, there, sock)
+        pump(sock, there)
+        back.kill()
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_socks_proxy_looks_the_name_up_and_its_connection_is_kept(make_transport, tls, scheme, encrypted):
+    pytest.importorskip("socks")
+    transport = make_transport(verify_tls=False)
+    with serving(answering(b"tea"), **(tls[0] if encrypted else {})) as site, serving(socks5) as proxy:
+        url = site.url.replace("127.0.0.1", "site.test")
+        for _ in range(3):
+            assert fetch(transport, url, proxy=f"{scheme}://127.0.0.1:{proxy.port}").body == b"tea"
+        assert proxy.connections == 1 and b"site.test" in proxy.requests[0]
+        assert site.requests[0].startswith(b"GET / HTTP/1.1\r\n")
+    transport.close()
+
+
+def test_a_socks_proxy_that_is_not_there_is_the_proxys_failure(transport):
+    pytest.importorskip("socks")
+    with pytest.raises(ProxyFailed):
+        fetch(transport, "http://site.test/", proxy=f"socks5://us:secret@127.0.0.1:{free_port()}")
+
+
+def test_a_socks_proxy_without_its_library_says_what_to_install(transport, monkeypatch):
+    monkeypatch.setitem(sys.modules, "socks", None)
+    monkeypatch.delitem(sys.modules, "urllib3.contrib.socks", raising=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ProxyFailed, match="pip install PySocks"):
+            fetch(transport, "http://site.test/", proxy="socks5://127.0.0.1:1")
