@@ -26,6 +26,7 @@ from scrapy_plus.conf.options import (
     slot,
     text,
 )
+from scrapy_plus.conf.redis_settings import *  # noqa: F403
 from scrapy_plus.version import __version__
 
 count = number(0, whole=True)
@@ -396,3 +397,4 @@ PANEL = log(
 
 # What a project's `import *` gets: the names of settings, nothing that would hide a module of its own.
 __all__ = [name for name, value in list(globals().items()) if isinstance(value, Option)]
+__all__.sort(key=lambda name: globals()[name].group == "Redis")

@@ -35,7 +35,7 @@ _ROWS = (
     ("HTTPPROXY_*", "give a request its own proxy="),
     ("MEMUSAGE_* MEMDEBUG_*", "memory is not watched by this release"),
     ("JOBDIR", "a crawl cannot be resumed by this release"),
-    ("FP_PERSIST SCHEDULER_FLUSH_ON_START SCHEDULER_IDLE_BEFORE_CLOSE", _NEEDS_REDIS),
+    ("FP_PERSIST SCHEDULER_IDLE_BEFORE_CLOSE", _NEEDS_REDIS),
     ("FILES_STORE FILES_EXPIRES FILES_URLS_FIELD FILES_RESULT_FIELD", "there is no pipeline for files"),
     ("IMAGES_STORE IMAGES_EXPIRES IMAGES_THUMBS IMAGES_URLS_FIELD", "there is no pipeline for images"),
     ("FEED_STORAGES FEED_EXPORTERS FEED_URI_PARAMS FEED_EXPORT_BATCH_ITEM_COUNT", "use FEEDS, or write a pipeline"),
