@@ -1,14 +1,15 @@
 """The frontier contract: every known request, where it stands, and the verbs that move it.
 
-One contract, several stores, one test suite (tests/frontier). Payloads are opaque bytes. Every verb is atomic, and a verb
-sent again because its answer got lost changes nothing. The table of moves is `rules.lifecycle.TABLE`.
+One contract, several stores, one test suite (tests/frontier). Payloads are opaque bytes. Every verb is atomic, and one
+that is sent again because its answer got lost changes nothing. The table of moves is `rules.lifecycle.TABLE`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from scrapy_plus.rules.lifecycle import State
@@ -21,7 +22,7 @@ back could hand the same number out twice."""
 
 
 class Record(NamedTuple):
-    """A request as the frontier takes it in. `id` is 20 bytes: the fingerprint, or the occurrence if it is unfiltered."""
+    """A request as the frontier takes it in. `id` is 20 bytes: the fingerprint, or the occurrence if unfiltered."""
 
     id: bytes
     site: str
@@ -41,7 +42,7 @@ class Lease(NamedTuple):
 
 
 class LeaseAnswer(NamedTuple):
-    """What `lease` hands out; `wait_seconds` says when to ask again if it gave fewer (None: not before something moves)."""
+    """What `lease` hands out; if it gave fewer, `wait_seconds` says when to ask again (None: when something moved)."""
 
     leases: list[Lease]
     wait_seconds: float | None
@@ -49,7 +50,10 @@ class LeaseAnswer(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A finished request: its lease, what it led to, and whether it is given up (`reason` not None) or done."""
+    """A finished request: its lease, what it led to, and whether it is given up (`reason` not None) or done.
+
+    `counters` are added to the crawl's `stats` in the same step.
+    """
 
     id: bytes
     token: Token
@@ -57,6 +61,35 @@ class Page(NamedTuple):
     items: Sequence[bytes] = ()
     reason: str | None = None
     status: int = 0
+    counters: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The arguments of a `lease`, to go with a `commit`."""
+
+    worker: str
+    base: int
+    count: int
+    limited: int | None = None
+    holding: int = 0
+
+
+class Committed(NamedTuple):
+    """The answers to the parts of a `commit`, each as the verb of that part gives it."""
+
+    retried: list[bool]
+    released: int
+    pages: list[list[bool] | None]
+    lease: LeaseAnswer | None
+
+
+class Node(NamedTuple):
+    """A process of the crawl: its worker name, what it told of itself, and how long ago."""
+
+    worker: str
+    facts: Mapping[str, str]
+    age_seconds: float
 
 
 class DeadLetter(NamedTuple):
@@ -123,33 +156,71 @@ class Frontier(ABC):
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:
         """Like `offer`, and moves the seed cursor from `start` to `to`, once; `finished` ends the seeding.
 
-        Raises CursorMoved, taking in nothing, if the cursor is elsewhere.
+        The very same call sent again answers the same again. Raises CursorMoved, taking in nothing, if the cursor is
+        elsewhere.
         """
 
     @abstractmethod
     def seed_cursor(self) -> tuple[int, bool]:
         """The number of seeds taken so far, and whether the seeding has ended."""
 
+    @abstractmethod
+    def hold_seeding(self, worker: str, seconds: float) -> bool:
+        """Whether `worker` is the one that seeds, for the next `seconds`; it asks again before they are over.
+
+        One worker at a time is; with 0 seconds it lets go.
+        """
+
     # -- handing out --------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def lease(self, worker: str, base: int, count: int, *, limited: int | None = None) -> LeaseAnswer:
+    def lease(self, worker: str, base: int, count: int, *, limited: int | None = None, holding: int = 0) -> LeaseAnswer:
         """Hands out up to `count` of the best ready requests whose site may be asked now.
 
         Tokens are (worker, base), (worker, base + 1), ...; asked again with the same base it answers the same again.
         At most `limited` of them (default: `count`) come from sites with a delay or a limit: only a free worker may
-        take those, since they must start now. `state` is "running", "paused", "stopped" or "finished".
+        take those, since they must start now. `state` is "running", "paused", "stopped", "finished", or "full" when
+        the store's memory is.
+
+        A request whose workers died twice is handed out alone: before all others to a worker that is `holding` nothing
+        else, nothing with it, and nothing more until it is settled. So the page that kills its process is found out.
         """
 
     @abstractmethod
-    def renew(self, leases: Iterable[tuple[bytes, Token]]) -> list[bytes]:
-        """Moves the deadlines of leases still held; returns the ids of those that are lost."""
+    def renew(self, leases: Iterable[tuple[bytes, Token]], *, started: Collection[bytes] | None = None) -> list[bytes]:
+        """Moves the deadlines of leases still held; returns the ids of those that are lost.
+
+        `started`: which ids of this worker are being worked on; if it dies, `reap` blames only those.
+        """
 
     @abstractmethod
     def fetched(self, leases: Iterable[tuple[bytes, Token]]) -> None:
         """The bodies of these are read: their sites' slots are free, though the pages are still being worked on."""
 
     # -- settling -----------------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        *,
+        fetched: Sequence[tuple[bytes, Token]] = (),
+        retries: Sequence[tuple[bytes, Token, float]] = (),
+        releases: Sequence[tuple[bytes, Token]] = (),
+        pages: Sequence[Page] = (),
+        ask: Ask | None = None,
+    ) -> Committed:
+        """What a worker process has ready, in this order, and with `ask` its next lease; answered part by part.
+
+        Each page is atomic, as in `ack`. Here the single verbs one after the other; a store with a network before it
+        does all in one round trip.
+        """
+        self.fetched(fetched)
+        retried = [self.retry(id, token, delay_seconds) for id, token, delay_seconds in retries]
+        released = self.release(releases)
+        settled = self.ack(pages)
+        if ask is None:
+            return Committed(retried, released, settled, None)
+        answer = self.lease(ask.worker, ask.base, ask.count, limited=ask.limited, holding=ask.holding)
+        return Committed(retried, released, settled, answer)
 
     @abstractmethod
     def ack(self, pages: Sequence[Page]) -> list[list[bool] | None]:
@@ -164,7 +235,7 @@ class Frontier(ABC):
         """leased -> delayed; its retry count goes up by one. False if the lease is no longer held."""
 
     def bury(self, id: bytes, token: Token, reason: str, status: int = 0) -> bool:
-        """leased -> dead, with payload, reason, attempts, last status and time. False if the lease is no longer held."""
+        """leased -> dead, with payload, reason, attempts, last status and time. False if the lease is not held."""
         return self.ack([Page(id, token, reason=reason, status=status)])[0] is not None
 
     @abstractmethod
@@ -172,8 +243,17 @@ class Frontier(ABC):
         """leased -> ready at the original place, nothing counted (a graceful stop). How many were still held."""
 
     @abstractmethod
-    def reap(self, limit: int = 500) -> tuple[list[bytes], list[bytes]]:
-        """Leases past their deadline: back to ready (ids), lost count + 1; over `max_lost` they are dead (ids)."""
+    def reap(
+        self, limit: int = 500, *, worker: str | None = None, started: Collection[bytes] | None = None
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Leases past their deadline: back to ready (ids), lost count + 1; over `max_lost` they are dead (ids).
+
+        Only what had started is blamed: `started`, else what the last `renew` of its worker reported, else (it never
+        reported) all; what was handed out alone always. With `worker`, at once and whatever the deadlines: all that
+        this worker held, which somebody saw die.
+        When nobody called for longer than the store's grace, the store was away, and the living are not late: for one
+        more lease time deadlines are not looked at.
+        """
 
     # -- by hand ------------------------------------------------------------------------------------------------------
 
@@ -187,11 +267,24 @@ class Frontier(ABC):
 
     @abstractmethod
     def set_state(self, state: str) -> None:
-        """"running", "paused" or "stopped", for the whole crawl; while not running, `lease` gives nothing."""
+        """The state of the whole crawl: "running", "paused" or "stopped"; while not running, `lease` gives nothing."""
 
     @abstractmethod
     def flush(self, *, force: bool = False) -> None:
-        """Empties everything and starts a new epoch. Raises NodesAlive while requests are leased, unless forced."""
+        """Empties everything and starts a new epoch.
+
+        Raises NodesAlive while requests are leased or a node beat within the last lease time, unless forced.
+        """
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def beat(self, worker: str, facts: Mapping[str, str]) -> None:
+        """The node of this worker lives, and this is to be known of it."""
+
+    @abstractmethod
+    def nodes(self) -> list[Node]:
+        """The nodes that beat within the last hour, the latest first; `reap` with its name takes one off the list."""
 
     # -- sites --------------------------------------------------------------------------------------------------------
 
@@ -231,12 +324,23 @@ class Frontier(ABC):
         """Some dead letters, and the cursor that goes on; 0 means there are no more."""
 
     @abstractmethod
+    def stats(self) -> dict[str, int]:
+        """The sums of all counters that pages were acked with, for the whole crawl."""
+
+    @abstractmethod
+    def items(self, cursor: str = "", count: int = 100) -> tuple[list[bytes], str]:
+        """Some stored items in their order, and the cursor that goes on after them; "" is the beginning.
+
+        No items: there are no more yet, and the cursor is good for later ones.
+        """
+
+    @abstractmethod
     def counts(self) -> Counts:
         """How many requests stand where."""
 
     @abstractmethod
     def finish(self) -> bool:
-        """Whether the crawl is finished: seeding has ended and nothing is pending. The store decides and remembers it."""
+        """Whether the crawl is finished: seeding has ended, nothing is pending. The store decides and remembers it."""
 
     @abstractmethod
     def now(self) -> float:
@@ -248,7 +352,7 @@ class Frontier(ABC):
 
     @abstractmethod
     def repair(self) -> int:
-        """Rebuilds every index from the backup alone; how many requests had to be put back."""
+        """Rebuilds every index from the backup alone, while the crawl goes on; how many requests had to be put back."""
 
     def close(self) -> None:
         """Lets go of connections; what is stored stays."""

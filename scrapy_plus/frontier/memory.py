@@ -8,65 +8,30 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
-from typing import NamedTuple
 
 from scrapy_plus.errors import CursorMoved, NodesAlive
-from scrapy_plus.frontier.base import (
-    ORDERS,
-    Counts,
-    DeadLetter,
-    Frontier,
-    Lease,
-    LeaseAnswer,
-    Location,
-    Page,
-    Record,
-    SiteFacts,
-    Token,
-)
+from scrapy_plus.frontier.base import ORDERS, Frontier, Lease, LeaseAnswer, Page, Record, Token
+from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking
 from scrapy_plus.frontier.sites import Site, SiteQueues
-from scrapy_plus.rules.lifecycle import State
 from scrapy_plus.rules.pace import Pace
 
 _ARRIVAL_BITS = 48
 _PRIORITY_LIMIT = 1000
+_ALONE_FROM = 2
+_ALONE_LOOKED_AT = 10
 RUNNING, PAUSED, STOPPED, FINISHED = "running", "paused", "stopped", "finished"
 
 
-class _Held:
-    """A request that is handed out."""
+class MemoryFrontier(MemoryLooking, Frontier):
+    """All requests of one crawl in this process. `clock` gives seconds, `dice` numbers in [0, 1).
 
-    __slots__ = ("deadline", "has_slot", "key", "site", "token")
-
-    def __init__(self, token: Token, key: bytes, site: str, deadline: float) -> None:
-        self.token = token
-        self.key = key
-        self.site = site
-        self.deadline = deadline
-        self.has_slot = True
-
-
-class _Delayed(NamedTuple):
-    due: float
-    key: bytes
-    site: str
-
-
-class _Dead(NamedTuple):
-    reason: str
-    attempts: int
-    lost: int
-    status: int
-    at: float
-    key: bytes
-    site: str
-
-
-class MemoryFrontier(Frontier):
-    """All requests of one crawl in this process. `clock` gives seconds, `dice` numbers in [0, 1)."""
+    `grace_seconds` (default: half a lease): a silence longer than that was an outage, see `reap`.
+    """
 
     def __init__(
         self,
@@ -75,6 +40,7 @@ class MemoryFrontier(Frontier):
         pace: Pace | None = None,
         lease_seconds: float = float("inf"),
         max_lost: int = 3,
+        grace_seconds: float | None = None,
         clock: Callable[[], float] = time.time,
         dice: Callable[[], float] = random.random,
     ) -> None:
@@ -84,32 +50,50 @@ class MemoryFrontier(Frontier):
         self._pace = pace or Pace()
         self._lease_seconds = lease_seconds
         self._max_lost = max_lost
+        self._grace_seconds = lease_seconds / 2 if grace_seconds is None else grace_seconds
         self._clock = clock
         self._dice = dice
         self._now = 0.0
+        self._called = self.now()
+        self._hold_until = 0.0
+        self._seeder: tuple[str, float] | None = None
         self._empty()
 
     def _empty(self) -> None:
         self._backup: dict[bytes, bytes] = {}
         self._seen: set[bytes] = set()
         self._queues = SiteQueues(self._pace, self._dice)
-        self._leased: dict[bytes, _Held] = {}
-        self._delayed: dict[bytes, _Delayed] = {}
+        self._alone: list[tuple[bytes, str]] = []
+        self._leased: dict[bytes, Held] = {}
+        self._delayed: dict[bytes, Delayed] = {}
         self._due: list[tuple[float, bytes]] = []
-        self._dead: dict[bytes, _Dead] = {}
+        self._dead: dict[bytes, Dead] = {}
         self._attempts: dict[bytes, int] = {}
         self._lost: dict[bytes, int] = {}
-        self._last_base: dict[str, int] = {}
+        self._given: dict[str, Given] = {}
+        self._started: dict[str, frozenset[bytes]] = {}
+        self._nodes: dict[str, tuple[Mapping[str, str], float]] = {}
+        self._stats: Counter[str] = Counter()
+        self._items: list[bytes] = []
         self._arrivals = 0
         self._done = 0
         self._cursor = 0
         self._seeded = False
+        self._last_seed: tuple[int, int, list[bytes], list[bool]] | None = None
         self._state = RUNNING
-        self.items: list[bytes] = []
+
+    def _begin(self) -> float:
+        """The time, for a verb that changes something. After a long silence the living are not late: see `reap`."""
+        now = self.now()
+        if now - self._called > self._grace_seconds:
+            self._hold_until = now + self._lease_seconds
+        self._called = now
+        return now
 
     # -- taking in ----------------------------------------------------------------------------------------------------
 
     def offer(self, records: Sequence[Record]) -> list[bool]:
+        self._begin()
         return [self._take_in(record) for record in records]
 
     def _take_in(self, record: Record) -> bool:
@@ -132,31 +116,82 @@ class MemoryFrontier(Frontier):
             rank = _PRIORITY_LIMIT - max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, record.priority))
         return (rank << _ARRIVAL_BITS | arrival).to_bytes(8, "big") + record.id
 
+    def _push(self, site: str, key: bytes, now: float) -> None:
+        """Back to the original place; among those that go alone if workers keep dying with it."""
+        if self._lost.get(key[8:], 0) >= _ALONE_FROM:
+            insort(self._alone, (key, site))
+        else:
+            self._queues.push(site, key, now)
+
     def _reopen(self) -> None:
         if self._state == FINISHED:
             self._state = RUNNING
 
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:
+        ids = [record.id for record in records]
         if start != self._cursor:
+            if self._last_seed is not None and self._last_seed[:3] == (start, to, ids):
+                return self._last_seed[3]
             raise CursorMoved(self._cursor)
         taken = self.offer(records)
         self._cursor = to
         self._seeded = self._seeded or finished
+        self._last_seed = (start, to, ids, taken)
         return taken
 
     def seed_cursor(self) -> tuple[int, bool]:
         return self._cursor, self._seeded
 
+    def hold_seeding(self, worker: str, seconds: float) -> bool:
+        now = self._begin()
+        if self._seeder is not None and self._seeder[0] != worker and self._seeder[1] > now:
+            return False
+        self._seeder = (worker, now + seconds)
+        return True
+
     # -- handing out --------------------------------------------------------------------------------------------------
 
-    def lease(self, worker: str, base: int, count: int, *, limited: int | None = None) -> LeaseAnswer:
-        if self._last_base.get(worker) == base:
-            return LeaseAnswer(self._leased_from(worker, base), 0.0, self._state)
-        if self._state != RUNNING:
+    def lease(self, worker: str, base: int, count: int, *, limited: int | None = None, holding: int = 0) -> LeaseAnswer:
+        now = self._begin()
+        given = self._given.get(worker)
+        if given is not None and given.base == base:
+            return LeaseAnswer(self._given_again(worker, given), 0.0, self._state)
+        if self._state != RUNNING or self._has_one_alone(worker, given):
             return LeaseAnswer([], None, self._state)
-        now = self.now()
         self._wake_delayed(now)
         limited = count if limited is None else limited
+        leases, opens = self._lend_alone((worker, base), limited, now) if holding == 0 and count > 0 else ([], None)
+        is_alone = bool(leases)
+        if not is_alone:
+            leases = self._lend((worker, base), count, limited, now)
+        if leases:
+            self._given[worker] = Given(base, [lease.id for lease in leases], is_alone)
+        return LeaseAnswer(leases, self._wait(now, opens), self._state)
+
+    def _given_again(self, worker: str, given: Given) -> list[Lease]:
+        """What the last call of this worker was given: asked again, its answer must have got lost."""
+        tokens = [(id, (worker, given.base + place)) for place, id in enumerate(given.ids)]
+        held = [(id, token, self._held(id, token)) for id, token in tokens]
+        return [self._lease_of(id, token, one.site) for id, token, one in held if one is not None]
+
+    def _has_one_alone(self, worker: str, given: Given | None) -> bool:
+        return given is not None and given.is_alone and self._held(given.ids[0], (worker, given.base)) is not None
+
+    def _lend_alone(self, token: Token, limited: int, now: float) -> tuple[list[Lease], float | None]:
+        """The first of those that go alone whose site may be asked; else when the first of their sites opens."""
+        opens: list[float] = []
+        for place, (key, name) in enumerate(self._alone[:_ALONE_LOOKED_AT]):
+            site = self._queues.site(name)
+            wait = self._queues.opens_in(site, now)
+            if wait:
+                opens.append(now + wait)
+            elif wait is not None and (limited > 0 or not site.pace.is_limited):
+                del self._alone[place]
+                self._queues.take_slot(site, now)
+                return [self._hand_out(key, site, token, now)], None
+        return [], min(opens, default=None)
+
+    def _lend(self, token: Token, count: int, limited: int, now: float) -> list[Lease]:
         leases: list[Lease] = []
         while len(leases) < count:
             popped = self._queues.pop(now, limited=limited > 0)
@@ -164,42 +199,34 @@ class MemoryFrontier(Frontier):
                 break
             key, site = popped
             limited -= site.pace.is_limited
-            leases.append(self._hand_out(key, site, (worker, base + len(leases)), now))
-        if leases:
-            self._last_base[worker] = base
-        return LeaseAnswer(leases, self._wait(now), self._state)
+            leases.append(self._hand_out(key, site, (token[0], token[1] + len(leases)), now))
+        return leases
 
     def _hand_out(self, key: bytes, site: Site, token: Token, now: float) -> Lease:
         id = key[8:]
-        self._leased[id] = _Held(token, key, site.name, now + self._lease_seconds)
+        self._leased[id] = Held(token, key, site.name, now + self._lease_seconds)
         return self._lease_of(id, token, site.name)
 
     def _lease_of(self, id: bytes, token: Token, site: str) -> Lease:
         return Lease(id, token, self._backup[id], site, self._attempts.get(id, 0), self._lost.get(id, 0))
 
-    def _leased_from(self, worker: str, base: int) -> list[Lease]:
-        """What the last call of this worker was given: asked again, its answer must have got lost."""
-        again = [
-            self._lease_of(id, held.token, held.site)
-            for id, held in self._leased.items()
-            if held.token[0] == worker and held.token[1] >= base
-        ]
-        return sorted(again, key=lambda lease: lease.token)
-
     def _wake_delayed(self, now: float) -> None:
         while self._due and self._due[0][0] <= now:
             _, id = heappop(self._due)
             delayed = self._delayed.pop(id)
-            self._queues.push(delayed.site, delayed.key, now)
+            self._push(delayed.site, delayed.key, now)
 
-    def _wait(self, now: float) -> float | None:
-        times = [at for at in (self._due[0][0] if self._due else None, self._queues.next_wake()) if at is not None]
-        return max(0.0, min(times) - now) if times else None
+    def _wait(self, now: float, opens: float | None) -> float | None:
+        times = [opens, self._due[0][0] if self._due else None, self._queues.next_wake()]
+        first = min((at for at in times if at is not None), default=None)
+        return None if first is None else max(0.0, first - now)
 
-    def renew(self, leases: Iterable[tuple[bytes, Token]]) -> list[bytes]:
-        now = self.now()
+    def renew(self, leases: Iterable[tuple[bytes, Token]], *, started: Collection[bytes] | None = None) -> list[bytes]:
+        now = self._begin()
         lost = []
         for id, token in leases:
+            if started is not None:
+                self._started[token[0]] = frozenset(started)
             held = self._held(id, token)
             if held is None:
                 lost.append(id)
@@ -208,21 +235,22 @@ class MemoryFrontier(Frontier):
         return lost
 
     def fetched(self, leases: Iterable[tuple[bytes, Token]]) -> None:
+        self._begin()
         for id, token in leases:
             held = self._held(id, token)
             if held is not None:
                 self._free_slot(held)
 
-    def _held(self, id: bytes, token: Token) -> _Held | None:
+    def _held(self, id: bytes, token: Token) -> Held | None:
         held = self._leased.get(id)
         return held if held is not None and held.token == token else None
 
-    def _free_slot(self, held: _Held) -> None:
+    def _free_slot(self, held: Held) -> None:
         if held.has_slot:
             held.has_slot = False
             self._queues.free_slot(held.site, self.now())
 
-    def _end_lease(self, id: bytes, token: Token) -> _Held | None:
+    def _end_lease(self, id: bytes, token: Token) -> Held | None:
         """Takes the lease away from its holder; None if he no longer has it."""
         held = self._held(id, token)
         if held is not None:
@@ -233,6 +261,7 @@ class MemoryFrontier(Frontier):
     # -- settling -----------------------------------------------------------------------------------------------------
 
     def ack(self, pages: Sequence[Page]) -> list[list[bool] | None]:
+        self._begin()
         return [self._settle(page) for page in pages]
 
     def _settle(self, page: Page) -> list[bool] | None:
@@ -240,7 +269,8 @@ class MemoryFrontier(Frontier):
         if held is None:
             return None
         taken = [self._take_in(child) for child in page.children]
-        self.items.extend(page.items)
+        self._items.extend(page.items)
+        self._stats.update(page.counters)
         if page.reason is None:
             self._done += 1
             del self._backup[page.id]
@@ -249,9 +279,9 @@ class MemoryFrontier(Frontier):
             self._bury(page.id, held, page.reason, page.status)
         return taken
 
-    def _bury(self, id: bytes, held: _Held, reason: str, status: int) -> None:
+    def _bury(self, id: bytes, held: Held, reason: str, status: int) -> None:
         attempts, lost = self._attempts.get(id, 0) + 1, self._lost.get(id, 0)
-        self._dead[id] = _Dead(reason, attempts, lost, status, self.now(), held.key, held.site)
+        self._dead[id] = Dead(reason, attempts, lost, status, self.now(), held.key, held.site)
         self._forget_counters(id)
 
     def _forget_counters(self, id: bytes) -> None:
@@ -259,52 +289,75 @@ class MemoryFrontier(Frontier):
         self._lost.pop(id, None)
 
     def retry(self, id: bytes, token: Token, delay_seconds: float) -> bool:
+        now = self._begin()
         held = self._end_lease(id, token)
         if held is None:
             return False
-        due = self.now() + max(0.0, delay_seconds)
+        due = now + max(0.0, delay_seconds)
         self._attempts[id] = self._attempts.get(id, 0) + 1
-        self._delayed[id] = _Delayed(due, held.key, held.site)
+        self._delayed[id] = Delayed(due, held.key, held.site)
         heappush(self._due, (due, id))
         return True
 
     def release(self, leases: Iterable[tuple[bytes, Token]]) -> int:
+        now = self._begin()
         released = 0
         for id, token in leases:
             held = self._end_lease(id, token)
             if held is not None:
-                self._queues.push(held.site, held.key, self.now())
+                self._push(held.site, held.key, now)
                 released += 1
         return released
 
-    def reap(self, limit: int = 500) -> tuple[list[bytes], list[bytes]]:
-        now = self.now()
-        late = islice(((id, held) for id, held in self._leased.items() if held.deadline <= now), limit)
-        ready, dead = [], []
-        for id, held in list(late):
-            self._end_lease(id, held.token)
-            self._lost[id] = lost = self._lost.get(id, 0) + 1
-            if lost > self._max_lost:
-                self._bury(id, held, f"its worker died {lost} times", 0)
-                dead.append(id)
-            else:
-                self._queues.push(held.site, held.key, now)
-                ready.append(id)
+    def reap(
+        self, limit: int = 500, *, worker: str | None = None, started: Collection[bytes] | None = None
+    ) -> tuple[list[bytes], list[bytes]]:
+        now = self._begin()
+        if worker is not None:
+            over = [id for id, held in self._leased.items() if held.token[0] == worker]
+        elif now < self._hold_until:
+            over = []
+        else:
+            over = list(islice((id for id, held in self._leased.items() if held.deadline <= now), limit))
+        ready: list[bytes] = []
+        dead: list[bytes] = []
+        for id in over:
+            (ready if self._take_back(id, started, now) else dead).append(id)
+        if worker is not None:
+            self._nodes.pop(worker, None)
+            self._given.pop(worker, None)
+            self._started.pop(worker, None)
         return ready, dead
+
+    def _take_back(self, id: bytes, started: Collection[bytes] | None, now: float) -> bool:
+        """Ends the lease of a worker that is gone; False if the request is given up for it."""
+        held = self._leased[id]
+        lost = self._lost.get(id, 0)
+        blamed = self._started.get(held.token[0]) if started is None else started
+        self._end_lease(id, held.token)
+        if blamed is None or id in blamed or lost >= _ALONE_FROM:
+            self._lost[id] = lost = lost + 1
+        if lost > self._max_lost:
+            self._bury(id, held, f"its worker died {lost} times", 0)
+            return False
+        self._push(held.site, held.key, now)
+        return True
 
     # -- by hand ------------------------------------------------------------------------------------------------------
 
     def revive(self, ids: Iterable[bytes]) -> int:
+        now = self._begin()
         revived = 0
         for id in ids:
             dead = self._dead.pop(id, None)
             if dead is not None:
-                self._queues.push(dead.site, dead.key, self.now())
+                self._push(dead.site, dead.key, now)
                 self._reopen()
                 revived += 1
         return revived
 
     def forget(self, ids: Iterable[bytes]) -> int:
+        self._begin()
         forgotten = 0
         for id in ids:
             is_pending = id in self._backup and id not in self._dead
@@ -318,14 +371,24 @@ class MemoryFrontier(Frontier):
     def set_state(self, state: str) -> None:
         if state not in (RUNNING, PAUSED, STOPPED):
             raise ValueError(f"state {state!r}; it is one of running, paused, stopped")
+        self._begin()
         self._state = state
 
+    def finish(self) -> bool:
+        if self._seeded and self._state == RUNNING and len(self._backup) == len(self._dead):
+            self._state = FINISHED
+        return self._state == FINISHED
+
     def flush(self, *, force: bool = False) -> None:
-        if self._leased and not force:
-            raise NodesAlive(f"{len(self._leased)} requests are being worked on; stop the crawl first, or force it")
+        now = self._begin()
+        alive = sum(now - at <= self._lease_seconds for _, at in self._nodes.values())
+        if (self._leased or alive) and not force:
+            raise NodesAlive(
+                f"{len(self._leased)} requests are being worked on, {alive} nodes live; stop the crawl first, or force"
+            )
         self._empty()
 
-    # -- sites --------------------------------------------------------------------------------------------------------
+    # -- sites and nodes ----------------------------------------------------------------------------------------------
 
     def set_site(
         self,
@@ -346,81 +409,15 @@ class MemoryFrontier(Frontier):
             pace.jitter if jitter is None else jitter,
         )
         known.facts.update(facts or {})
-        self._queues.place(known, self.now())
+        self._queues.place(known, self._begin())
 
-    def site_facts(self, site: str) -> SiteFacts:
-        known = self._queues.get(site)
-        return SiteFacts(pace=self._pace) if known is None else _facts(known)
-
-    def sites(self, limit: int = 20) -> list[tuple[str, SiteFacts]]:
-        return [(site.name, _facts(site)) for site in self._queues.most_waiting(limit)]
-
-    # -- looking ------------------------------------------------------------------------------------------------------
-
-    def locate(self, id: bytes) -> Location:
-        counters = self._attempts.get(id, 0), self._lost.get(id, 0)
-        if held := self._leased.get(id):
-            return Location(State.LEASED, held.deadline, held.token[0], *counters, site=held.site)
-        if delayed := self._delayed.get(id):
-            return Location(State.DELAYED, delayed.due, "", *counters, site=delayed.site)
-        if dead := self._dead.get(id):
-            return Location(State.DEAD, dead.at, "", dead.attempts - 1, dead.lost, dead.reason, dead.site)
-        if id in self._backup:
-            return Location(State.READY, 0.0, "", *counters)
-        return Location(State.DONE if id in self._seen else State.NEW)
-
-    def scan(self, state: State, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes]], int]:
-        page = list(islice(self._backup, cursor, cursor + count))
-        found = [(id, self._backup[id]) for id in page if self.locate(id).state is state]
-        return found, cursor + len(page) if cursor + len(page) < len(self._backup) else 0
-
-    def dead_letters(self, cursor: int = 0, count: int = 100) -> tuple[list[DeadLetter], int]:
-        page = list(islice(self._dead.items(), cursor, cursor + count))
-        letters = [
-            DeadLetter(id, self._backup[id], dead.reason, dead.attempts, dead.lost, dead.status, dead.at)
-            for id, dead in page
-        ]
-        return letters, cursor + len(page) if cursor + len(page) < len(self._dead) else 0
-
-    def counts(self) -> Counts:
-        return Counts(
-            ready=self._queues.size,
-            leased=len(self._leased),
-            delayed=len(self._delayed),
-            dead=len(self._dead),
-            seen=len(self._seen),
-            done=self._done,
-        )
-
-    def finish(self) -> bool:
-        if self._seeded and self._state == RUNNING and len(self._backup) == len(self._dead):
-            self._state = FINISHED
-        return self._state == FINISHED
+    def beat(self, worker: str, facts: Mapping[str, str]) -> None:
+        self._nodes[worker] = (dict(facts), self._begin())
 
     def now(self) -> float:
         self._now = max(self._now, self._clock())
         return self._now
 
-    def audit(self) -> list[str]:
-        queued = [key[8:] for _, key in self._queues.keys()]
-        standing = [*queued, *self._leased, *self._delayed, *self._dead]
-        problems = []
-        if len(standing) != len(set(standing)):
-            problems.append("a request stands in two places")
-        if set(standing) != set(self._backup):
-            problems.append("the backup and the places differ")
-        if not set(self._backup) <= self._seen:
-            problems.append("a request in the backup was never seen")
-        if len(queued) != self._queues.size:
-            problems.append(f"{len(queued)} requests are queued, {self._queues.size} counted")
-        if not (set(self._attempts) | set(self._lost)) <= set(self._backup):
-            problems.append("a counter without its request")
-        return problems
-
     def repair(self) -> int:
         """Nothing can be torn here: every verb runs to its end within one process."""
         return 0
-
-
-def _facts(site: Site) -> SiteFacts:
-    return SiteFacts(site.pace, site.next_at, site.in_flight, len(site.queue), dict(site.facts))

@@ -95,11 +95,19 @@ class SiteQueues:
     def _take(self, site: Site, now: float) -> bytes:
         key = heappop(site.queue)
         self.size -= 1
+        self.take_slot(site, now)
+        return key
+
+    def opens_in(self, site: Site, now: float) -> float | None:
+        """0 if the site may be asked now, the seconds until it may, or None if only a finished request can open it."""
+        return wait_seconds(now, site.pace, site.next_at, site.in_flight)
+
+    def take_slot(self, site: Site, now: float) -> None:
+        """A request of this site goes on the wire."""
         site.in_flight += 1
         if site.pace.delay_seconds:
             site.next_at = next_start(now, site.pace, self._dice())
         self.place(site, now)
-        return key
 
     def free_slot(self, name: str, now: float) -> None:
         """A request of this site is off the wire."""
@@ -115,7 +123,7 @@ class SiteQueues:
         if not site.queue:
             site.place = IDLE
             return
-        wait = wait_seconds(now, site.pace, site.next_at, site.in_flight)
+        wait = self.opens_in(site, now)
         if wait is None:
             site.place = FULL
         elif wait > 0:
@@ -146,7 +154,7 @@ class SiteQueues:
     def most_waiting(self, limit: int) -> list[Site]:
         return nlargest(limit, self._sites.values(), key=lambda site: (len(site.queue), site.in_flight))
 
-    def keys(self) -> Iterator[tuple[str, bytes]]:
+    def waiting(self) -> Iterator[tuple[str, bytes]]:
         """Every (site, key) that waits, in no order."""
         for site in self._sites.values():
             for key in site.queue:

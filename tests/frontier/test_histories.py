@@ -12,16 +12,22 @@ from tests.frontier.conftest import Clock, record
 
 NAMES = st.sampled_from([f"r{i}" for i in range(12)])
 SITES = st.sampled_from(["http://one:80", "http://two:80"])
-RECORDS = st.builds(lambda name, site, priority: record(name, site=site, priority=priority), NAMES, SITES, st.integers(-2, 2))
+RECORDS = st.builds(
+    lambda name, site, priority: record(name, site=site, priority=priority), NAMES, SITES, st.integers(-2, 2)
+)
 
 
 class Histories(RuleBasedStateMachine):
     """The model keeps a list of requests in order of arrival, each with a state; leases pick by looking at all of them."""
 
-    @initialize(order=st.sampled_from(["fifo", "lifo", "priority"]), limit=st.integers(0, 2), delay=st.sampled_from([0, 3]))
+    @initialize(
+        order=st.sampled_from(["fifo", "lifo", "priority"]), limit=st.integers(0, 2), delay=st.sampled_from([0, 3])
+    )
     def begin(self, order, limit, delay):
         self.clock = Clock()
-        self.frontier = MemoryFrontier(order=order, clock=self.clock, lease_seconds=10, max_lost=1, dice=lambda: 0.5)
+        self.frontier = MemoryFrontier(
+            order=order, clock=self.clock, lease_seconds=10, max_lost=1, grace_seconds=float("inf"), dice=lambda: 0.5
+        )
         self.order, self.limit, self.delay = order, limit, delay
         for site in ("http://one:80", "http://two:80"):
             self.frontier.set_site(site, limit=limit, delay_seconds=delay)
@@ -35,7 +41,13 @@ class Histories(RuleBasedStateMachine):
         if offered.id in self.seen:
             return False
         self.seen.add(offered.id)
-        self.requests[offered.id] = {"record": offered, "state": "ready", "attempt": 0, "lost": 0, "no": len(self.seen_order())}
+        self.requests[offered.id] = {
+            "record": offered,
+            "state": "ready",
+            "attempt": 0,
+            "lost": 0,
+            "no": len(self.seen_order()),
+        }
         return True
 
     def seen_order(self):
@@ -64,7 +76,7 @@ class Histories(RuleBasedStateMachine):
     def in_state(self, state):
         return sum(entry["state"] == state for entry in self.requests.values())
 
-    # -- verbs ----------------------------------------------------------------------------------------------------------
+    # -- verbs --------------------------------------------------------------------------------------------------------
 
     @rule(offered=st.lists(RECORDS, max_size=4))
     def offer(self, offered):
@@ -162,7 +174,9 @@ class Histories(RuleBasedStateMachine):
 
     @rule(ids=st.lists(NAMES, max_size=4, unique=True))
     def revive(self, ids):
-        dead = [e for e in self.requests.values() if e["state"] == "dead" and e["record"].id in {record(n).id for n in ids}]
+        dead = [
+            e for e in self.requests.values() if e["state"] == "dead" and e["record"].id in {record(n).id for n in ids}
+        ]
         assert self.frontier.revive([record(name).id for name in ids]) == len(dead)
         for entry in dead:
             entry.update(state="ready", attempt=0, lost=0)

@@ -1,0 +1,8 @@
+-- leave.lua: a worker is gone: it is no node any more, and nothing of it is remembered.   KEYS prefix   ARGV worker   -> stamp.
+-- O(log nodes).
+local refusal = begin(true)
+if refusal then return refusal end
+local worker = arg()
+for _, key in ipairs({ FACTS, LAST, STARTED }) do call('HDEL', key, worker) end
+call('ZREM', NODES, worker)
+return { stamp() }

@@ -1,0 +1,24 @@
+-- open.lua: makes the crawl's `meta` if there is none, and tells it how the crawl is to be run. Stands without the prelude.
+-- KEYS prefix   ARGV run id of the server, order, then field value pairs   -> epoch, version, order, run id of the last repair,
+-- schema, bodies, order was changed(1|0).   O(1).   Any cut is safe: the same call completes it.
+local META, call = KEYS[1] .. ':meta', redis.call
+local schema = call('HGET', META, 'schema')
+local bodies = call('HLEN', KEYS[1] .. ':req')
+if schema and schema ~= '1' then return { '', '', '', '', schema, bodies } end
+local order = call('HGET', META, 'order')
+for i = 3, #ARGV, 2 do call('HSET', META, ARGV[i], ARGV[i + 1]) end
+if not order or bodies == 0 then call('HSET', META, 'order', ARGV[2]) end -- what is queued was scored by the order it came in
+for field, value in pairs({ epoch = 1, version = 1, size = 4096, split = 0, now = 0, run = ARGV[1], server = ARGV[1] }) do
+  call('HSETNX', META, field, value)
+end
+local time = call('TIME')
+call('HSETNX', META, 'called', time[1] * 1000)
+if call('HGET', META, 'server') ~= ARGV[1] then -- a restarted server may have lost its last second: what was seen, too
+  call('HINCRBY', META, 'version', 1)
+  call('HSET', META, 'server', ARGV[1])
+end
+call('HSETNX', META, 'schema', 1)
+call('HSETNX', META, 'state', 'running') -- last: the verbs take a crawl without it for none
+local known = call('HMGET', META, 'epoch', 'version', 'order', 'run', 'schema')
+known[6] = bodies
+return known

@@ -1,0 +1,21 @@
+-- revive.lua: dead requests are ready again, with fresh counters (bury took them away).
+-- KEYS prefix   ARGV count, ids   -> stamp, how many there were.   O(count log n).
+-- Each prefix is safe: the id is queued before it leaves the dead, and repair lets the dead win.
+local refusal = begin(true)
+if refusal then return refusal end
+local revived = 0
+for _ = 1, number() do
+  local id = arg()
+  if call('ZSCORE', DEAD, id) then
+    put_back(id)
+    call('ZREM', DEAD, id)
+    call('HDEL', WHY, id)
+    revived = revived + 1
+  end
+end
+if revived > 0 then
+  raise_version()
+  reopen()
+end
+wrap_up()
+return { stamp(), revived }

@@ -1,0 +1,150 @@
+"""What the memory frontier keeps of a request outside its queue, and the half of it that only looks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from scrapy_plus.frontier.base import Counts, DeadLetter, Location, Node, SiteFacts, Token
+from scrapy_plus.frontier.sites import Site, SiteQueues
+from scrapy_plus.rules.lifecycle import State
+from scrapy_plus.rules.pace import Pace
+
+NODE_SECONDS = 3600.0
+
+
+class Held:
+    """A request that is handed out."""
+
+    __slots__ = ("deadline", "has_slot", "key", "site", "token")
+
+    def __init__(self, token: Token, key: bytes, site: str, deadline: float) -> None:
+        self.token = token
+        self.key = key
+        self.site = site
+        self.deadline = deadline
+        self.has_slot = True
+
+
+class Delayed(NamedTuple):
+    due: float
+    key: bytes
+    site: str
+
+
+class Dead(NamedTuple):
+    reason: str
+    attempts: int
+    lost: int
+    status: int
+    at: float
+    key: bytes
+    site: str
+
+
+class Given(NamedTuple):
+    """What a worker was given last."""
+
+    base: int
+    ids: list[bytes]
+    is_alone: bool
+
+
+class MemoryLooking:
+    """The looking half of `MemoryFrontier`: nothing here changes anything."""
+
+    _pace: Pace
+    _backup: dict[bytes, bytes]
+    _seen: set[bytes]
+    _queues: SiteQueues
+    _alone: list[tuple[bytes, str]]
+    _leased: dict[bytes, Held]
+    _delayed: dict[bytes, Delayed]
+    _dead: dict[bytes, Dead]
+    _attempts: dict[bytes, int]
+    _lost: dict[bytes, int]
+    _nodes: dict[str, tuple[Mapping[str, str], float]]
+    _stats: Counter[str]
+    _items: list[bytes]
+    _done: int
+
+    def now(self) -> float:
+        raise NotImplementedError
+
+    def site_facts(self, site: str) -> SiteFacts:
+        known = self._queues.get(site)
+        return SiteFacts(pace=self._pace) if known is None else _facts(known)
+
+    def sites(self, limit: int = 20) -> list[tuple[str, SiteFacts]]:
+        return [(site.name, _facts(site)) for site in self._queues.most_waiting(limit)]
+
+    def nodes(self) -> list[Node]:
+        now = self.now()
+        nodes = [Node(worker, facts, now - at) for worker, (facts, at) in self._nodes.items()]
+        return sorted((node for node in nodes if node.age_seconds < NODE_SECONDS), key=lambda node: node.age_seconds)
+
+    def locate(self, id: bytes) -> Location:
+        counters = self._attempts.get(id, 0), self._lost.get(id, 0)
+        if held := self._leased.get(id):
+            return Location(State.LEASED, held.deadline, held.token[0], *counters, site=held.site)
+        if delayed := self._delayed.get(id):
+            return Location(State.DELAYED, delayed.due, "", *counters, site=delayed.site)
+        if dead := self._dead.get(id):
+            return Location(State.DEAD, dead.at, "", dead.attempts - 1, dead.lost, dead.reason, dead.site)
+        if id in self._backup:
+            return Location(State.READY, 0.0, "", *counters)
+        return Location(State.DONE if id in self._seen else State.NEW)
+
+    def scan(self, state: State, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes]], int]:
+        page = list(islice(self._backup, cursor, cursor + count))
+        found = [(id, self._backup[id]) for id in page if self.locate(id).state is state]
+        return found, cursor + len(page) if cursor + len(page) < len(self._backup) else 0
+
+    def dead_letters(self, cursor: int = 0, count: int = 100) -> tuple[list[DeadLetter], int]:
+        page = list(islice(self._dead.items(), cursor, cursor + count))
+        letters = [
+            DeadLetter(id, self._backup[id], dead.reason, dead.attempts, dead.lost, dead.status, dead.at)
+            for id, dead in page
+        ]
+        return letters, cursor + len(page) if cursor + len(page) < len(self._dead) else 0
+
+    def stats(self) -> dict[str, int]:
+        return dict(sorted(self._stats.items()))
+
+    def items(self, cursor: str = "", count: int = 100) -> tuple[list[bytes], str]:
+        start = int(cursor or 0)
+        found = self._items[start : start + count]
+        return found, str(start + len(found))
+
+    def counts(self) -> Counts:
+        return Counts(
+            ready=self._queues.size + len(self._alone),
+            leased=len(self._leased),
+            delayed=len(self._delayed),
+            dead=len(self._dead),
+            seen=len(self._seen),
+            done=self._done,
+        )
+
+    def audit(self) -> list[str]:
+        queued = [key[8:] for _, key in self._queues.waiting()]
+        alone = [key[8:] for key, _ in self._alone]
+        standing = [*queued, *alone, *self._leased, *self._delayed, *self._dead]
+        problems = []
+        if len(standing) != len(set(standing)):
+            problems.append("a request stands in two places")
+        if set(standing) != set(self._backup):
+            problems.append("the backup and the places differ")
+        if not set(self._backup) <= self._seen:
+            problems.append("a request in the backup was never seen")
+        if len(queued) != self._queues.size:
+            problems.append(f"{len(queued)} requests are queued, {self._queues.size} counted")
+        if not (set(self._attempts) | set(self._lost)) <= set(self._backup):
+            problems.append("a counter without its request")
+        return problems
+
+
+def _facts(site: Site) -> SiteFacts:
+    return SiteFacts(site.pace, site.next_at, site.in_flight, len(site.queue), dict(site.facts))

@@ -1,0 +1,338 @@
+"""The frontier in Redis: every verb is one script, so each step of a crawl is whole or has not happened.
+
+The scripts are in `lua/`, a verb a file; `lua/prelude.lua` says what is stored where, and how writes are ordered.
+Errors of the server are met in `server.py`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import redis
+
+from scrapy_plus.errors import CursorMoved, FrontierError, NodesAlive
+from scrapy_plus.frontier import wire
+from scrapy_plus.frontier.base import ORDERS, Ask, Committed, Frontier, LeaseAnswer, Page, Record, Token
+from scrapy_plus.frontier.cache import SeenCache
+from scrapy_plus.frontier.keys import Keys
+from scrapy_plus.frontier.parcels import Parcel, parcels, record_parcels
+from scrapy_plus.frontier.redis_looking import RedisLooking
+from scrapy_plus.frontier.script import load
+from scrapy_plus.frontier.server import NoCrawl, Server
+from scrapy_plus.frontier.wire import Argument
+from scrapy_plus.rules.pace import Pace
+
+log = logging.getLogger("scrapy_plus.frontier")
+
+SCHEMA = "1"
+IDS_A_CALL = 500
+"""How many ids one script is given: it runs alone in the server, and must not keep the others waiting."""
+MEMBERS_A_BUCKET = 200
+
+
+class RedisFrontier(RedisLooking, Frontier):
+    """All requests of one crawl, below `prefix` in the Redis of `client` (answers as bytes: no decode_responses).
+
+    `order`, pace, leases and limits are the crawl's: whoever opens it last says them, except for the order of a crawl
+    that has requests. `grace_seconds` (default: half a lease): a silence longer than that was an outage.
+    `items_as` is "stream", or "list" for consumers that pop. `seen_cache` ids are remembered to spare their sending.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        prefix: str,
+        *,
+        order: str = "priority",
+        pace: Pace | None = None,
+        lease_seconds: float = 10.0,
+        max_lost: int = 3,
+        grace_seconds: float | None = None,
+        retry_seconds: float = 60.0,
+        items_as: str = "stream",
+        seen_cache: int = 100_000,
+        dice: Callable[[], float] = random.random,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if order not in ORDERS:
+            raise ValueError(f"order {order!r}; it is one of {', '.join(ORDERS)}")
+        if items_as not in ("stream", "list"):
+            raise ValueError(f"items_as {items_as!r}; it is stream or list")
+        self.keys = Keys(prefix)
+        self.server = Server(client, retry_seconds=retry_seconds, sleep=sleep)
+        self._order = order
+        self._pace = pace or Pace()
+        self._dice = dice
+        self._cache = SeenCache(seen_cache)
+        grace = lease_seconds / 2 if grace_seconds is None else grace_seconds
+        self._options: dict[str, Argument] = {
+            "delay": wire.ms(self._pace.delay_seconds),
+            "limit": self._pace.limit,
+            "jitter": self._pace.jitter,
+            "lease": wire.ms(lease_seconds),
+            "max_lost": max_lost,
+            "grace": -1 if grace == float("inf") else wire.ms(grace),
+            "fill": MEMBERS_A_BUCKET,
+            "items_as": items_as,
+        }
+        self.server.on_new_server = self.open
+        self.server.call(self.server.client.ping)
+
+    # -- opening ------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Makes the crawl known to the server, or joins it. On a server that was restarted everything is mended first:
+        its log may have been torn within a script."""
+        run_id = self.server.run_id
+        options = [part for pair in self._options.items() for part in pair]
+        answer = self.server.run(load("open"), [self.keys.prefix], [run_id, self._order, *options])
+        _, _, order, repaired_on, schema, bodies = answer
+        if wire.text(schema) != SCHEMA:
+            raise FrontierError(
+                f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, here {SCHEMA})."
+                f" Finish it with that one, or delete its keys"
+            )
+        if wire.text(order) != self._order:
+            log.warning("the crawl %s goes on in the order it has: %s", self.keys.prefix, wire.text(order))
+        if wire.text(repaired_on) != run_id:
+            if bodies:
+                self.repair()
+                self._rewrite_log()
+            self.server.call(lambda: self.server.client.hset(self.keys.meta, "run", run_id))
+        self.sweep()
+        self.server.met(run_id)
+
+    def _rewrite_log(self) -> None:
+        """A log that ends within a script is cut by the first restart, but its half comes to life at the second; a new
+        log has no halves (redis/redis, valkey-io/valkey#4342)."""
+        try:
+            info: Any = self.server.call(lambda: self.server.client.info("persistence"))
+            if info.get("aof_enabled"):
+                self.server.call(self.server.client.bgrewriteaof)
+        except FrontierError as error:
+            log.info("the server's log was not rewritten: %s", error)
+
+    def _run(self, verb: str, *arguments: Argument) -> Any:
+        """The answer of a verb's script; a crawl that is gone from the server is opened anew."""
+        try:
+            return self.server.run(load(verb), [self.keys.prefix], arguments)
+        except NoCrawl:
+            log.warning("the crawl %s is gone from Redis at %s; it begins anew", self.keys.prefix, self.server.where)
+            self.open()
+            return self.server.run(load(verb), [self.keys.prefix], arguments)
+
+    # -- taking in ----------------------------------------------------------------------------------------------------
+
+    def offer(self, records: Sequence[Record]) -> list[bool]:
+        taken: list[bool] = []
+        for parcel in record_parcels(records):
+            taken += self._offer(parcel)
+        return taken
+
+    def _offer(self, records: Sequence[Record]) -> list[bool]:
+        while True:
+            unknown = [record for record in records if record.id not in self._cache]
+            if not unknown:
+                return [False] * len(records)
+            stamp = b"" if len(unknown) == len(records) else self._cache.stamp
+            answer = self._run("offer", stamp, *wire.pack_records(unknown))
+            self._cache.heed(answer[0])
+            if len(answer) > 1:
+                self._cache.learn((record.id for record in unknown), answer[0])
+                return _spread(records, unknown, answer[1])
+
+    def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:
+        if len(records) > IDS_A_CALL:
+            raise ValueError(f"{len(records)} seeds in one call; {IDS_A_CALL} at most")
+        answer = self._run("seed", start, to, int(finished), *wire.pack_records(records))
+        if answer[2] is None:
+            raise CursorMoved(int(answer[1]))
+        self._cache.learn((record.id for record in records), answer[0])
+        return wire.flags(answer[2])
+
+    def seed_cursor(self) -> tuple[int, bool]:
+        cursor, seeded = self._read(lambda client: client.hmget(self.keys.meta, ["cursor", "seeded"]))
+        return int(cursor or 0), seeded == b"1"
+
+    def hold_seeding(self, worker: str, seconds: float) -> bool:
+        return bool(self._run("hold_seeding", worker, wire.ms(seconds))[1])
+
+    # -- handing out --------------------------------------------------------------------------------------------------
+
+    def lease(self, worker: str, base: int, count: int, *, limited: int | None = None, holding: int = 0) -> LeaseAnswer:
+        stamp, answer = self._run("lease", *self._pack_ask(Ask(worker, base, count, limited, holding)))
+        self._cache.heed(stamp)
+        return wire.read_lease(answer, worker)
+
+    def _pack_ask(self, ask: Ask) -> list[Argument]:
+        limited = ask.count if ask.limited is None else ask.limited
+        return [ask.worker, ask.base, ask.count, limited, ask.holding, self._dice()]
+
+    def renew(self, leases: Iterable[tuple[bytes, Token]], *, started: Collection[bytes] | None = None) -> list[bytes]:
+        by_worker: dict[str, list[tuple[bytes, Token]]] = {}
+        for id, token in leases:
+            by_worker.setdefault(token[0], []).append((id, token))
+        lost: list[bytes] = []
+        for worker, held in by_worker.items():
+            told = "-" if started is None else b"".join(started)
+            for parcel in parcels(held, IDS_A_CALL):
+                lost += self._run("renew", worker, told, *wire.pack_leases(parcel))[1]
+        return lost
+
+    def fetched(self, leases: Iterable[tuple[bytes, Token]]) -> None:
+        self.commit(fetched=list(leases))
+
+    # -- settling -----------------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        *,
+        fetched: Sequence[tuple[bytes, Token]] = (),
+        retries: Sequence[tuple[bytes, Token, float]] = (),
+        releases: Sequence[tuple[bytes, Token]] = (),
+        pages: Sequence[Page] = (),
+        ask: Ask | None = None,
+    ) -> Committed:
+        """One round trip, unless there are more than 500 children or a megabyte."""
+        retried: list[bool] = []
+        released = 0
+        settled: list[list[bool] | None] = []
+        lease: LeaseAnswer | None = None
+        for parcel in Parcel.cut(fetched, retries, releases, pages, ask):
+            answer = self._commit(parcel)
+            retried += wire.flags(answer[1])
+            released += answer[2]
+            parcel.settle(answer[3], settled)
+            if parcel.ask is not None:
+                lease = wire.read_lease(answer[4], parcel.ask.worker)
+        return Committed(retried, released, settled, lease)
+
+    def _commit(self, parcel: Parcel) -> Any:
+        """The answer to one call; it is made anew if what was left out of it may be unseen by now."""
+        while True:
+            skipped = parcel.leave_out(self._cache)
+            ask = [0] if parcel.ask is None else [1, *self._pack_ask(parcel.ask)]
+            stamp = self._cache.stamp if skipped else b""
+            answer = self._run("commit", stamp, *parcel.packed(), *ask)
+            self._cache.heed(answer[0])
+            if len(answer) > 1:
+                self._cache.learn(parcel.learnt(answer[3]), answer[0])
+                return answer
+
+    def ack(self, pages: Sequence[Page]) -> list[list[bool] | None]:
+        return self.commit(pages=pages).pages
+
+    def retry(self, id: bytes, token: Token, delay_seconds: float) -> bool:
+        return self.commit(retries=[(id, token, delay_seconds)]).retried[0]
+
+    def release(self, leases: Iterable[tuple[bytes, Token]]) -> int:
+        return self.commit(releases=list(leases)).released
+
+    def reap(
+        self, limit: int = 500, *, worker: str | None = None, started: Collection[bytes] | None = None
+    ) -> tuple[list[bytes], list[bytes]]:
+        told = "-" if started is None else b"".join(started)
+        if worker is None:
+            _, ready, dead = self._run("reap", min(limit, IDS_A_CALL), told, 0)
+            return ready, dead
+        back: tuple[list[bytes], list[bytes]] = [], []
+        for parcel in parcels(self._held_by(worker), IDS_A_CALL):
+            _, ready, dead = self._run("reap", 0, told, *wire.pack_leases(parcel))
+            back[0].extend(ready)
+            back[1].extend(dead)
+        self._run("leave", worker)
+        return back
+
+    def _held_by(self, worker: str) -> list[tuple[bytes, Token]]:
+        """What a worker holds: a look at all leases, of which there are as many as the crawl has places for work."""
+        owners: Any = self._read(lambda client: client.hgetall(self.keys.owner))
+        held = []
+        for id, value in owners.items():
+            name, _, number = wire.text(value).partition(":")[2].rpartition(":")
+            if name == worker:
+                held.append((id, (worker, int(number))))
+        return sorted(held, key=lambda lease: lease[1])
+
+    # -- by hand ------------------------------------------------------------------------------------------------------
+
+    def revive(self, ids: Iterable[bytes]) -> int:
+        return sum(self._run("revive", len(some), *some)[1] for some in parcels(list(ids), IDS_A_CALL))
+
+    def forget(self, ids: Iterable[bytes]) -> int:
+        forgotten = 0
+        for some in parcels(list(ids), IDS_A_CALL):
+            pairs = [part for id in some for part in (id, wire.member(id))]
+            stamp, count = self._run("forget", len(some), *pairs)
+            self._cache.heed(stamp)
+            forgotten += count
+        return forgotten
+
+    def set_state(self, state: str) -> None:
+        if state not in ("running", "paused", "stopped"):
+            raise ValueError(f"state {state!r}; it is one of running, paused, stopped")
+        self._run("set_state", state)
+
+    def finish(self) -> bool:
+        return bool(self._run("finish")[1])
+
+    def flush(self, *, force: bool = False) -> None:
+        stamp, leased, nodes = self._run("flush", int(force))
+        if leased or nodes:
+            raise NodesAlive(
+                f"{leased} requests are being worked on, {nodes} nodes live; stop the crawl first, or force"
+            )
+        self._cache.heed(stamp)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Unlinks what a flush left behind: the queues of old sites and the buckets of old epochs, in small calls."""
+        while trash := wire.text(self._read(lambda client: client.hget(self.keys.meta, "trash")) or ""):
+            epoch, buckets, sites = (int(part) for part in trash.partition(";")[0].split())
+            rest = trash.partition(";")[2]
+            numbers = range(1, sites + 1)
+            gone = [self.keys.bucket(epoch, number) for number in range(buckets)]
+            gone += [name for number in numbers for name in (self.keys.queue(number), self.keys.site(number))]
+            for some in parcels(gone, IDS_A_CALL):
+                self.server.run(load("sweep"), [self.keys.prefix, *some], ["-"])
+            self.server.run(load("sweep"), [self.keys.prefix], [rest])
+
+    # -- sites and nodes ----------------------------------------------------------------------------------------------
+
+    def set_site(
+        self,
+        site: str,
+        *,
+        delay_seconds: float | None = None,
+        limit: int | None = None,
+        paused_until: float | None = None,
+        jitter: float | None = None,
+        facts: Mapping[str, str] | None = None,
+    ) -> None:
+        given: dict[str, Argument | None] = {
+            "delay": None if delay_seconds is None else wire.ms(delay_seconds),
+            "limit": limit,
+            "paused": None if paused_until is None else wire.ms(paused_until),
+            "jitter": jitter,
+            **{f"fact:{name}": value for name, value in (facts or {}).items()},
+        }
+        pairs = [part for name, value in given.items() if value is not None for part in (name, value)]
+        self._run("set_site", site, *pairs)
+
+    def beat(self, worker: str, facts: Mapping[str, str]) -> None:
+        self._run("beat", worker, wire.pack_facts(facts))
+
+    def close(self) -> None:
+        self.server.call(self.server.client.close)
+
+
+def _spread(records: Sequence[Record], sent: Sequence[Record], digits: bytes) -> list[bool]:
+    """The answers for all records from those for the ones that were sent; the others were seen."""
+    if len(sent) == len(records):
+        return wire.flags(digits)
+    answers = iter(wire.flags(digits))
+    ids = {id(record) for record in sent}
+    return [id(record) in ids and next(answers) for record in records]

@@ -1,0 +1,112 @@
+"""What can be seen of a crawl in Redis. Nothing here writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import redis
+
+from scrapy_plus.frontier import redis_mending, wire
+from scrapy_plus.frontier.base import Counts, DeadLetter, Location, Node, SiteFacts
+from scrapy_plus.frontier.keys import Keys
+from scrapy_plus.frontier.server import Server
+from scrapy_plus.rules.lifecycle import State
+from scrapy_plus.rules.pace import Pace
+
+SITES_LOOKED_AT = 1000
+_LETTERS = {State.READY: "r", State.LEASED: "l", State.DELAYED: "d", State.DEAD: "x"}
+
+
+class RedisLooking:
+    """The looking half of `RedisFrontier`."""
+
+    keys: Keys
+    server: Server
+    _pace: Pace
+    _run: Callable[..., Any]
+
+    def _read(self, command: Callable[[redis.Redis], Any]) -> Any:
+        return self.server.call(lambda: command(self.server.client))
+
+    def site_facts(self, site: str) -> SiteFacts:
+        queued, flat = self._run("site_facts", site)
+        return wire.read_site(queued, dict(zip(flat[::2], flat[1::2], strict=True)), self._pace)
+
+    def sites(self, limit: int = 20) -> list[tuple[str, SiteFacts]]:
+        """Of at most about a thousand sites those with most requests waiting: a display must not stop the crawl."""
+        _, names = self._read(lambda client: client.hscan(self.keys.names, count=SITES_LOOKED_AT))
+        numbers = [int(number) for number in names]
+
+        def lengths(client: redis.Redis) -> Any:
+            pipe = client.pipeline(transaction=False)
+            for number in numbers:
+                pipe.zcard(self.keys.queue(number))
+            return pipe.execute()
+
+        ranked = sorted(zip(self._read(lengths), names.values(), strict=True), key=lambda pair: -pair[0])
+        return [(wire.text(name), self.site_facts(wire.text(name))) for _, name in ranked[:limit]]
+
+    def locate(self, id: bytes) -> Location:
+        return wire.read_location(self._run("locate", id, wire.member(id)))
+
+    def scan(self, state: State, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes]], int]:
+        cursor, found = self._read(lambda client: client.hscan(self.keys.req, cursor, count=count))
+        letters = wire.text(self._run("places", *found)) if found else ""
+        wanted = _LETTERS.get(state)
+        return [
+            (id, value[wire.HEADER_BYTES :])
+            for (id, value), letter in zip(found.items(), letters, strict=True)
+            if letter == wanted
+        ], cursor
+
+    def dead_letters(self, cursor: int = 0, count: int = 100) -> tuple[list[DeadLetter], int]:
+        found = self._read(lambda client: client.zrange(self.keys.dead, cursor, cursor + count, withscores=True))
+        page = found[:count]
+        if not page:
+            return [], 0
+        ids = [id for id, _ in page]
+        bodies = self._read(lambda client: client.hmget(self.keys.req, ids))
+        whys = self._read(lambda client: client.hmget(self.keys.why, ids))
+        letters = [
+            wire.read_dead(id, at_ms, body, why) for (id, at_ms), body, why in zip(page, bodies, whys, strict=True)
+        ]
+        return letters, cursor + count if len(found) > count else 0
+
+    def stats(self) -> dict[str, int]:
+        values: Any = self._read(lambda client: client.hgetall(self.keys.stats))
+        return {wire.text(name): int(value) for name, value in sorted(values.items())}
+
+    def items(self, cursor: str = "", count: int = 100) -> tuple[list[bytes], str]:
+        kind = self._read(lambda client: client.type(self.keys.items))
+        if kind == b"list":
+            start = int(cursor or 0)
+            found = self._read(lambda client: client.lrange(self.keys.items, start, start + count - 1))
+            return found, str(start + len(found))
+        after = f"({cursor}" if cursor else "-"
+        entries = self._read(lambda client: client.xrange(self.keys.items, min=after, count=count))
+        return [fields[b"item"] for _, fields in entries], wire.text(entries[-1][0]) if entries else cursor
+
+    def nodes(self) -> list[Node]:
+        now = self.now()
+        beats = self._read(lambda client: client.zrevrange(self.keys.nodes, 0, -1, withscores=True))
+        facts = self._read(lambda client: client.hgetall(self.keys.facts))
+        return [
+            Node(wire.text(worker), json.loads(facts.get(worker, b"{}")), now - at_ms / 1000)
+            for worker, at_ms in beats
+            if now - at_ms / 1000 < 3600
+        ]
+
+    def counts(self) -> Counts:
+        bodies, leased, delayed, dead, seen, done = self._run("counts")
+        return Counts(bodies - leased - delayed - dead, leased, delayed, dead, seen, done)
+
+    def now(self) -> float:
+        return int(self._run("now")) / 1000
+
+    def audit(self) -> list[str]:
+        return redis_mending.audit(self)
+
+    def repair(self) -> int:
+        return redis_mending.repair(self)

@@ -1,0 +1,185 @@
+"""One Redis server, and the one place where its errors are understood.
+
+redis-py's own retries are off: it would send a command again, silently, not knowing whether it was carried out. Here, too, an
+unknown outcome means the same call again, but every call is one script that changes nothing the second time.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from scrapy_plus.errors import FrontierError, FrontierUnavailable
+from scrapy_plus.frontier.script import Script
+
+log = logging.getLogger("scrapy_plus.frontier")
+
+Argument = bytes | str | int | float
+Answer = TypeVar("Answer")
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.01, 2.0
+# Refused before anything was written, and it will pass: the server starts, fails over, is full or waits for its disk.
+_PASSING = re.compile(
+    r"(?:^|[\s:-])(LOADING|BUSY|READONLY|OOM|MISCONF|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS|UNBLOCKED|UNKILLABLE)\b"
+)
+_PASSING_CLASSES = (
+    redis.exceptions.BusyLoadingError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.OutOfMemoryError,
+    redis.exceptions.TryAgainError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.MasterDownError,
+)
+_UNKNOWN_OUTCOME = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
+
+
+class NoCrawl(FrontierError):
+    """The server knows nothing of this crawl: it was never opened, or all was taken away."""
+
+
+class Server:
+    """Calls to the Redis that `client` leads to, each repeated until it is answered, for at most `retry_seconds`."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        *,
+        retry_seconds: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.client = redis.Redis(connection_pool=self._pool_like(client.connection_pool))
+        self.run_id = ""
+        self.round_trips = 0
+        self.on_new_server: Callable[[], None] | None = None
+        self._retry_seconds = retry_seconds
+        self._sleep = sleep
+        self._clock = clock
+        self._met = ""
+        self._meeting = threading.RLock()
+        self._is_meeting = False
+
+    def _pool_like(self, pool: redis.ConnectionPool) -> redis.ConnectionPool:
+        """A pool of our own to the same server: without redis-py's retries, and asking each connection who answers."""
+        options = {
+            **pool.connection_kwargs,
+            "retry": Retry(NoBackoff(), 0),
+            "retry_on_timeout": False,
+            "redis_connect_func": self._on_connect,
+        }
+        return redis.ConnectionPool(pool.connection_class, pool.max_connections, **options)
+
+    @property
+    def where(self) -> str:
+        """The address, without a password."""
+        options = self.client.connection_pool.connection_kwargs
+        return str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
+
+    def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """The answer of a script: by its name, and by its text where the server does not know it."""
+        return self.call(lambda: self._evaluate(script, keys, arguments))
+
+    def _evaluate(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        try:
+            self.round_trips += 1
+            return self.client.evalsha(script.sha, len(keys), *keys, *arguments)
+        except redis.exceptions.NoScriptError:
+            self.round_trips += 1
+            return self.client.eval(script.text, len(keys), *keys, *arguments)
+
+    def call(self, command: Callable[[], Answer]) -> Answer:
+        """The answer of `command`, sent again while its outcome is unknown or the server cannot take it yet.
+
+        Raises FrontierUnavailable when that has lasted for `retry_seconds`, FrontierError for what will not pass.
+        """
+        since, wait = None, _FIRST_WAIT_SECONDS
+        while True:
+            try:
+                self._meet_new_server()
+                answer = command()
+            except redis.exceptions.RedisError as error:
+                since = self._judge(error, since)
+            except OSError as error:
+                since = self._judge(error, since)
+            else:
+                if since is not None:
+                    log.info("Redis at %s answers again after %.1f s", self.where, self._clock() - since)
+                return answer
+            self._sleep(wait * random.uniform(0.5, 1.0))
+            wait = min(_LONGEST_WAIT_SECONDS, wait * 2)
+
+    def _judge(self, error: Exception, since: float | None) -> float:
+        """When the trouble began; raises what waiting will not mend."""
+        if not is_passing(error):
+            raise self._final(error) from error
+        now = self._clock()
+        if isinstance(error, redis.exceptions.ReadOnlyError):
+            self.client.connection_pool.disconnect()  # the server became a replica: the name may lead elsewhere now
+        if since is None:
+            log.warning("Redis at %s: %s; trying again for %.0f s", self.where, _text(error), self._retry_seconds)
+            return now
+        if now - since >= self._retry_seconds:
+            raise FrontierUnavailable(
+                f"no usable Redis at {self.where} for {now - since:.0f} s ({_text(error)}); is it running?"
+                " Nothing is lost: start again when it is (REDIS_URL, REDIS_RETRY_SECONDS)"
+            ) from error
+        return since
+
+    def _final(self, error: Exception) -> FrontierError:
+        text = _text(error)
+        if "NOCRAWL" in text:
+            return NoCrawl(text)
+        if "WRONGTYPE" in text:
+            return FrontierError(f"a key of this crawl at {self.where} holds what another program wrote: {text}")
+        return FrontierError(f"Redis at {self.where} refuses: {text}")
+
+    # -- which server is it -------------------------------------------------------------------------------------------
+
+    def _on_connect(self, connection: Any) -> None:
+        """Each new connection asks for the server's run id: a restarted one may have lost its last second."""
+        connection.on_connect()
+        connection.send_command("INFO", "server")
+        found = re.search(rb"run_id:(\w+)", _bytes(connection.read_response()))
+        self.run_id = found[1].decode() if found else ""
+
+    def _meet_new_server(self) -> None:
+        """Before a call to a server that was not met yet: `on_new_server`, once; other callers wait for it."""
+        if self.run_id == self._met or self.on_new_server is None:
+            return
+        with self._meeting:
+            if self.run_id == self._met or self._is_meeting:
+                return
+            self._is_meeting = True
+            try:
+                self.on_new_server()
+            finally:
+                self._is_meeting = False
+
+    def met(self, run_id: str) -> None:
+        """The server with this run id is known, and what had to be done on it is done."""
+        self._met = run_id
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the same call may be answered later: its outcome is unknown, or the server could not take it yet."""
+    if isinstance(error, redis.exceptions.AuthenticationError):
+        return False
+    if isinstance(error, (*_UNKNOWN_OUTCOME, *_PASSING_CLASSES)):
+        return True
+    return isinstance(error, redis.exceptions.ResponseError) and _PASSING.search(str(error)) is not None
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
