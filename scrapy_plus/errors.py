@@ -83,6 +83,10 @@ class NodesAlive(FrontierError):
     """Refused while nodes hold requests; stop them first, or insist."""
 
 
+class FrontierUnavailable(FrontierError):
+    """The store did not answer for as long as we are willing to wait; nothing is lost, start again when it is back."""
+
+
 # -- the network -------------------------------------------------------------------------------------------------------
 
 
