@@ -259,9 +259,8 @@ def _downloader_defaults(settings: Settings) -> list[Any]:
         parts.append(made.Redirect(settings.REDIRECT_MAX_TIMES, priority_adjust=settings.REDIRECT_PRIORITY_ADJUST))
     if settings.RETRY_ENABLED:
         parts.append(made.RetryStatuses(settings.RETRY_HTTP_CODES))
-    if settings.COOKIES_ENABLED:
-        parts.append(made.Cookies())
-    parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE))
+    parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE, fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS))
+    parts.append(made.Cookies(enabled=settings.COOKIES_ENABLED))
     return parts
 
 

@@ -156,7 +156,7 @@ class Crawl:
             answer = self.downloader.get_response(request)
             self.scheduler.fetched(request)
             if isinstance(answer, Request):
-                page.children.append(answer)
+                self._add_child(answer, page, depth=0)
             else:
                 self._parse(request, answer, page)
             self._store(page.items)
@@ -188,15 +188,18 @@ class Crawl:
         try:
             for result in results_of(self._method(name)(argument, **arguments)):
                 if isinstance(result, Request):
-                    child = self._through_middlewares(result, depth)
-                    if child is not None:
-                        page.children.append(child)
+                    self._add_child(result, page, depth)
                 elif result is not None:
                     page.items.append(self._middlewares.process_item(result))
         except StopCrawl as stop:
             self.stop(stop.reason)  # what was yielded before is kept
         except (Exception, SystemExit) as error:
             raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
+
+    def _add_child(self, request: Request, page: Page, depth: int) -> None:
+        child = self._through_middlewares(request, depth)
+        if child is not None:
+            page.children.append(child)
 
     def _method(self, name: str) -> Callable[..., Any]:
         """The spider's method of that name; looked up in its class, so that a stored name is never more than that."""

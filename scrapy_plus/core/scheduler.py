@@ -7,10 +7,11 @@ A request that came from `get_request` is handed in again exactly once: by `dele
 from __future__ import annotations
 
 import logging
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import Undecodable
 from scrapy_plus.frontier.base import Frontier, Lease, Page, Record
@@ -40,18 +41,19 @@ class Scheduler:
         identify: Callable[[Request], bytes] = fingerprint,
         paces: Mapping[str, Pace] | None = None,
         stats: Stats | None = None,
+        committer: Committer | None = None,
+        lease_seconds: float = float("inf"),
     ) -> None:
         self.frontier = frontier
         self.stats = stats or Stats()
         self.spider_name = spider_name
-        self.wait_seconds: float | None = None
+        self.committer = committer or Committer(frontier)
         self._dupefilter = dupefilter
         self._log_all_duplicates = log_all_duplicates
         self._identify = identify
         self._paces = dict(paces or {})
         self._paced: set[str] = set()
-        self._worker = uuid.uuid4().hex
-        self._base = 0
+        self._lease_seconds = lease_seconds
         self._added = 0
         self._warned: set[str] = set()
 
@@ -60,27 +62,41 @@ class Scheduler:
     def add_request(self, request: Request) -> bool:
         """Takes the request in unless it was seen; says whether it was taken."""
         self._added += 1
-        records = self._records([request], self._worker.encode(), self._added)
+        records = self._records([request], self.committer.worker.encode(), self._added)
         return self._count_taken([request], self.frontier.offer(records))[0]
 
-    def seed(self, request: Request | None) -> bool:
-        """Takes in the next request of `start_requests`, or with None: ends the seeding."""
+    def seed(self, requests: Sequence[Request], start: int = 0) -> int:
+        """Takes in the seeds from position `start` of `start_requests` on; how many were new.
+
+        Those before the store's cursor were taken in by an earlier run, unless it was cut off in between: `seen` tells.
+        Raises CursorMoved if the store stands before `start`, or moved meanwhile.
+        """
         cursor, _ = self.frontier.seed_cursor()
-        if request is None:
-            self.frontier.seed(cursor, cursor, [], finished=True)
-            return False
-        records = self._records([request], SEED, cursor)
-        return self._count_taken([request], self.frontier.seed(cursor, cursor + 1, records))[0]
+        records = self._records(requests, SEED, start)
+        again = min(max(0, cursor - start), len(records))
+        taken = self.frontier.offer(records[:again]) if again else []
+        if again < len(records):
+            taken = taken + self.frontier.seed(start + again, start + len(records), records[again:])
+        return self._count_taken(requests, taken).count(True)
+
+    def end_seeding(self, position: int) -> None:
+        """All of `start_requests`, `position` seeds, has been taken in."""
+        cursor, _ = self.frontier.seed_cursor()
+        end = max(cursor, position)
+        self.frontier.seed(position if cursor < position else cursor, end, [], finished=True)
+
+    def has_been_seeded(self) -> bool:
+        return self.frontier.seed_cursor()[1]
 
     def _records(self, requests: Sequence[Request], parent_id: bytes, first: int = 0) -> list[Record]:
         """What the frontier stores; equal unfiltered requests of one parent are told apart by which of them it is."""
         occurrences: Counter[bytes] = Counter()
         records = []
-        for request in requests:
+        for position, request in enumerate(requests, first):
             id = self._identify(request)
             if not (request.filter and self._dupefilter):
                 occurrences[id] += 1
-                id = occurrence_id(id, parent_id, first + occurrences[id])
+                id = occurrence_id(id, parent_id, position if parent_id is SEED else first + occurrences[id])
             place = site(request.url)
             if self._paces and place not in self._paced:
                 self._set_pace(place)
@@ -124,16 +140,19 @@ class Scheduler:
 
     # -- handing out --------------------------------------------------------------------------------------------------
 
+    @property
+    def wait_seconds(self) -> float | None:
+        """How long after an empty answer it is worth asking again; None: not before something moves."""
+        return self.committer.wait_seconds
+
     def get_request(self) -> Request | None:
-        """The next request that may be asked now, or None; then `wait_seconds` says when to come again, if known."""
+        """The next request that may be asked now, or None."""
         while True:
-            answer = self.frontier.lease(self._worker, self._base, 1)
-            self.wait_seconds = answer.wait_seconds
-            if not answer.leases:
+            lease = self.committer.take()
+            if lease is None:
                 return None
-            self._base += len(answer.leases)
             self.stats.inc("scheduler/dequeued")
-            request = self._request(answer.leases[0])
+            request = self._request(lease)
             if request is not None:
                 return request
 
@@ -142,7 +161,8 @@ class Scheduler:
             request = decode(lease.payload)
         except Undecodable as error:
             log.error("a stored request cannot be read and is buried: %s", error)
-            self.frontier.bury(lease.id, lease.token, f"Undecodable: {error}")
+            page = Page(lease.id, lease.token, reason=f"Undecodable: {error}")
+            self.committer.settle(page, lambda taken: None)
             return None
         request.lease = lease
         request.fp = lease.id
@@ -152,13 +172,17 @@ class Scheduler:
 
     def fetched(self, request: Request) -> None:
         """The answer's body is read: the site may be asked again, though the page is still worked on."""
-        self.frontier.fetched([(request.lease.id, request.lease.token)])
+        self.committer.fetched(request.lease.id, request.lease.token)
+
+    def is_ours(self, request: Request) -> bool:
+        """Whether nobody else was given this request meanwhile; what it led to must not be written then."""
+        return self.committer.is_ours(request.lease.id, request.lease.token, within_seconds=self._lease_seconds / 2)
 
     # -- settling -----------------------------------------------------------------------------------------------------
 
-    def delete_request(self, request: Request, children: Sequence[Request] = (), items: Sequence[bytes] = ()) -> bool:
-        """The page is done: its children in, its items stored, itself out, in one step. False if no longer ours."""
-        return self._settle(request, children, items, None, 0)
+    def delete_request(self, request: Request, children: Sequence[Request] = (), items: Sequence[bytes] = ()) -> None:
+        """The page is done: its children in, its items stored, itself out, in one step; refused whole if not ours."""
+        self._settle(request, children, items, None, 0)
 
     def fail_request(
         self,
@@ -168,28 +192,32 @@ class Scheduler:
         status: int = 0,
         children: Sequence[Request] = (),
         items: Sequence[bytes] = (),
-    ) -> bool:
-        """Carries out the verdict: later again, dead letter, or done. False if the request was not ours any more."""
+    ) -> None:
+        """Carries out the verdict: later again, dead letter, or done."""
         if isinstance(verdict, Retry):
-            return self.frontier.retry(request.lease.id, request.lease.token, verdict.delay_seconds)
-        reason = verdict.reason if isinstance(verdict, Bury) else None
-        return self._settle(request, children, items, reason, status)
+            self.committer.retry(request.lease.id, request.lease.token, verdict.delay_seconds)
+        else:
+            reason = verdict.reason if isinstance(verdict, Bury) else None
+            self._settle(request, children, items, reason, status)
 
     def _settle(
         self, request: Request, children: Sequence[Request], items: Sequence[bytes], reason: str | None, status: int
-    ) -> bool:
+    ) -> None:
         lease: Lease = request.lease
         records = self._records(children, lease.id) if children else []
-        taken = self.frontier.ack([Page(lease.id, lease.token, records, items, reason, status)])[0]
+        page = Page(lease.id, lease.token, records, items, reason, status, self.stats.take_increments())
+        self.committer.settle(page, partial(self._settled, request, children))
+
+    def _settled(self, request: Request, children: Sequence[Request], taken: list[bool] | None) -> None:
         if taken is None:
+            self.stats.inc("scheduler/lost")
             log.warning("%r was given to another worker meanwhile; its results are dropped", request)
-            return False
-        self._count_taken(children, taken)
-        return True
+        else:
+            self._count_taken(children, taken)
 
     def release_request(self, request: Request) -> None:
         """Gives the request back as it was, uncounted: the crawl stops before it was worked on."""
-        self.frontier.release([(request.lease.id, request.lease.token)])
+        self.committer.release(request.lease.id, request.lease.token)
 
     def add_lost_requests(self) -> int:
         """Gives back what workers held that are dead or silent; how many requests that were."""
@@ -200,7 +228,7 @@ class Scheduler:
 
     def finish(self) -> bool:
         """Whether the crawl is finished, as the store decides."""
-        return self.frontier.finish()
+        return self.committer.finish()
 
     def has_pending_requests(self) -> bool:
         return self.frontier.counts().pending > 0
@@ -215,6 +243,8 @@ class Scheduler:
             log.info("Resuming crawl (%d requests scheduled)", len(self))
 
     def close(self, reason: str = "") -> None:
+        """Sends what is ready, gives back what was not started, and lets go of the store."""
+        self.committer.close()
         self.frontier.close()
 
     enqueue_request = add_request

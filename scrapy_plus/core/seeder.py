@@ -11,13 +11,17 @@ from gevent.event import Event
 
 from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.spider import Spider
-from scrapy_plus.errors import DontCloseSpider, NotStorable, StopCrawl
+from scrapy_plus.errors import CursorMoved, DontCloseSpider, FrontierError, NotStorable, StopCrawl
 from scrapy_plus.http.request import Request
 from scrapy_plus.rules.judge import describe
 
 log = logging.getLogger("scrapy_plus.seeder")
 
 IDLE_CHECK_SECONDS = 1.0
+FAR_CHECK_SECONDS = 0.25
+LINGER_SECONDS = 0.05
+SEEDS_A_CALL = 100
+LOCK_SECONDS = 10.0
 
 
 class Seeder:
@@ -25,7 +29,8 @@ class Seeder:
 
     `prepare` sends a request through the spider middlewares (None: not wanted); at most about `seeds_ahead` requests
     are queued before more are pulled. Seeding has not ended before `on_idle` had its say, so a crawl cannot be finished
-    while the spider may still add to it.
+    while the spider may still add to it. A seeder that starts again goes through `start_requests` again: what the store
+    has seen it answers, the rest is taken in.
     """
 
     def __init__(
@@ -43,31 +48,76 @@ class Seeder:
         self._scheduler = scheduler
         self._prepare = prepare
         self._seeds_ahead = seeds_ahead
+        self._is_far = scheduler.committer.is_remote
         self._changed = Event()
         self._is_stopped = False
+        self._position = 0
+        self._batch: list[Request] = []
+        self._linger: gevent.Greenlet | None = None
 
     def run(self) -> None:
         """All seeds, then the idle rounds, then the end of the seeding. Runs in a greenlet of its own."""
         try:
-            for request in self._start_requests():
-                self._wait_until(self._has_room)
-                if self._is_stopped:
-                    return
-                self._take(request)
-            self._idle_rounds()
+            while not self._is_stopped and self._may_seed():
+                try:
+                    self._seed_all()
+                    self._watch()
+                except CursorMoved as moved:
+                    log.warning("%s: %s; going through start_requests again", self._spider.name, moved)
         except StopCrawl as stop:
             self.on_stop(stop.reason)
-            return
+        except FrontierError as failure:
+            self.has_crashed = True
+            log.error("seeding ends: %s", failure)
+
+    # -- who seeds ----------------------------------------------------------------------------------------------------
+
+    def _may_seed(self) -> bool:
+        """Waits until nobody else seeds; False if there is nothing to seed any more."""
+        has_told = False
+        while not self._is_stopped and not self._scheduler.has_been_seeded():
+            if not self._is_far or self._hold():
+                return True
+            if not has_told:
+                has_told = True
+                log.info("another process seeds the crawl of %s; this one works", self._spider.name)
+            self._changed.clear()
+            self._changed.wait(IDLE_CHECK_SECONDS)
+        return False
+
+    def _hold(self) -> bool:
+        return self._scheduler.frontier.hold_seeding(self._scheduler.committer.worker, LOCK_SECONDS)
+
+    def _watch(self) -> None:
+        """A store that was rolled back may have lost the last seeds: then they are gone through again."""
+        while self._is_far and not self._is_stopped and self._scheduler.has_been_seeded():
+            gevent.sleep(IDLE_CHECK_SECONDS)
+
+    # -- seeds --------------------------------------------------------------------------------------------------------
+
+    def _seed_all(self) -> None:
+        self._position, self._batch = 0, []
+        try:
+            for request in self._start_requests():
+                self._take(request)
+                if self._is_stopped:
+                    return
+            self._flush()
+            self._idle_rounds()
+        except (StopCrawl, FrontierError):
+            raise
         except Exception as failure:
             self.has_crashed = True
             self._log("start_requests failed; what it yielded before is crawled", failure)
         if not self._is_stopped:
-            self._scheduler.seed(None)
+            self._flush()
+            self._scheduler.end_seeding(self._position)
             self.on_ready()
 
     def look(self) -> None:
-        """A request was handed out, or there was none: what this waits for may have come."""
-        if not self._changed.is_set():
+        """A request was handed out, or there was none: what this waits for may have come. A far store is asked now and
+        then instead."""
+        if not self._is_far and not self._changed.is_set():
             self._changed.set()
 
     def stop(self) -> None:
@@ -82,13 +132,45 @@ class Seeder:
             yield request
 
     def _take(self, request: Request) -> None:
+        """Near stores are given each seed at once, far ones many together, or after a moment what there is."""
         wanted = self._prepare(request)
+        if wanted is None:
+            return
+        if len(self._batch) + 1 >= (SEEDS_A_CALL if self._is_far else 1):
+            self._wait_until(self._has_room)
+        self._batch.append(wanted)
+        if not self._is_far or len(self._batch) >= SEEDS_A_CALL:
+            self._flush()
+        elif self._linger is None:
+            self._linger = gevent.spawn_later(LINGER_SECONDS, self._flush_late)
+
+    def _flush_late(self) -> None:
+        self._linger = None
         try:
-            if wanted is not None and self._scheduler.seed(wanted):
-                self.on_ready()
+            self._flush()
+        except FrontierError as error:  # the seeder itself will meet it too, and knows what to do
+            log.debug("late seeds: %s", error)
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        if not batch or self._is_stopped:
+            return
+        start, self._position = self._position, self._position + len(batch)
+        try:
+            taken = self._scheduler.seed(batch, start)
         except NotStorable as error:
-            self._scheduler.stats.error(describe(error), request.full_url)
-            self._log(f"the seed {request!r} is left out", error)
+            if len(batch) == 1:
+                self._scheduler.stats.error(describe(error), batch[0].full_url)
+                self._log(f"the seed {batch[0]!r} is left out", error)
+                self._position = start
+                return
+            self._position = start
+            for request in batch:
+                self._batch = [request]
+                self._flush()
+            return
+        if taken:
+            self.on_ready()
 
     def _has_room(self) -> bool:
         return self._scheduler.frontier.counts().ready < self._seeds_ahead
@@ -99,7 +181,7 @@ class Seeder:
     def _wait_until(self, is_so: Callable[[], bool]) -> None:
         while not self._is_stopped and not is_so():
             self._changed.clear()
-            self._changed.wait()
+            self._changed.wait(FAR_CHECK_SECONDS if self._is_far else None)
 
     def _idle_rounds(self) -> None:
         """Asks the spider for a last round when nothing is left; DontCloseSpider means: ask again later."""
@@ -118,11 +200,13 @@ class Seeder:
                 self._take(request)
         except DontCloseSpider:
             return True
-        except StopCrawl:
+        except (StopCrawl, FrontierError):
             raise
         except Exception as failure:
             self.has_crashed = True
             self._log(f"on_idle of {self._spider.name} failed", failure)
+        finally:
+            self._flush()
         return False
 
     def _log(self, what: str, failure: BaseException) -> None:

@@ -20,11 +20,18 @@ class Stats:
 
     def __init__(self, *, max_groups: int = 200) -> None:
         self._values: dict[str, Any] = {}
+        self._increments: dict[str, int] = {}
         self._errors: dict[str, ErrorGroup] = {}
         self._max_groups = max_groups
 
     def inc(self, name: str, count: int = 1) -> None:
         self._values[name] = self._values.get(name, 0) + count
+        self._increments[name] = self._increments.get(name, 0) + count
+
+    def take_increments(self) -> dict[str, int]:
+        """What was counted since the last call, for the store that adds up the counts of all processes."""
+        taken, self._increments = self._increments, {}
+        return taken
 
     def set(self, name: str, value: Any) -> None:
         self._values[name] = value
