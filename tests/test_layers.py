@@ -13,10 +13,10 @@ MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("
 LAYERS = """errors patching version
 item http
 rules conf
-frontier transport
+frontier transport embedded redis_client
 middlewares
 core
-pipelines spiders wiring redis_hash
+pipelines spiders wiring stores redis_hash
 cli terminal summary figures log dashboard""".splitlines()
 LAYER = {name: level for level, names in enumerate([*LAYERS, "__main__"]) for name in names.split()} | {"": 8}
 IMPURE = {"gevent", "redis", "requests", "socket", "time", "random"}
