@@ -33,6 +33,7 @@ _PLAIN_REFERENCE = re.compile(
     r"(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/%]+)?(?:#[A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+)?",
 ).fullmatch
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL).fullmatch
+_START = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?([/\\]*)([^?#]*)").match
 _DROPPED = str.maketrans("", "", "\t\r\n")
 _TRIMMED = "".join(map(chr, range(0x21)))
 
@@ -168,13 +169,10 @@ def _origin_and_folder(base: str) -> tuple[str, str]:
 
 
 def _resolve(base: str, reference: str) -> str:
-    scheme, authority, path, query, fragment = _parts(reference)
     of_base = urlsplit(base)
+    scheme, authority, path, query, fragment = _parts(_two_slashes(reference, of_base.scheme))
     if scheme is not None and (scheme.lower() != of_base.scheme or authority is not None):
-        return reference
-    path = path.replace("\\", "/")
-    if path.startswith("//") and authority is None:
-        return _resolve(base, path + (query or "") + (fragment or ""))
+        return f"{scheme}:{'' if authority is None else '//' + authority}{path}{query or ''}{fragment or ''}"
     if authority is None:
         authority = of_base.netloc
         if not path:
@@ -182,6 +180,20 @@ def _resolve(base: str, reference: str) -> str:
         elif path[0] != "/":
             path = (of_base.path[: of_base.path.rfind("/") + 1] or "/") + path
     return f"{of_base.scheme}://{authority}{_remove_dot_segments(path)}{query or ''}{fragment or ''}"
+
+
+def _two_slashes(reference: str, scheme_of_base: str) -> str:
+    """The reference with slashes for backslashes, and two before a host that has fewer or more: so browsers read it.
+
+    `https:x` on a page of http names a host, on one of https a path. Source: WHATWG URL §4.4, special schemes.
+    """
+    start = _START(reference)
+    assert start is not None  # every string matches
+    scheme, slashes, path = (start[1] or "").lower(), start[2], start[3].replace("\\", "/")
+    if scheme and scheme not in DEFAULT_PORTS:
+        return reference
+    has_host = len(slashes) >= 2 or scheme not in ("", scheme_of_base)
+    return (f"{scheme}:" if scheme else "") + ("//" if has_host else "/" * len(slashes)) + path + reference[start.end() :]
 
 
 def _parts(reference: str) -> tuple[str | None, str | None, str, str | None, str | None]:

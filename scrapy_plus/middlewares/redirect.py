@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from scrapy_plus.errors import BadRedirect
 from scrapy_plus.http.request import PRIORITY_LIMIT, Request
 from scrapy_plus.http.response import Response
-from scrapy_plus.http.url import canonicalize, clean_url, site
+from scrapy_plus.http.url import canonicalize, clean_url, join, site
 from scrapy_plus.middlewares.statuses import is_wanted
 
 STATUSES = frozenset({301, 302, 303, 307, 308})
@@ -96,7 +96,7 @@ def target(base: str, location: str, *, fragment: str = "") -> str:
     """
     url = readable(location)
     try:
-        url = clean_url(urljoin(base, url))
+        url = clean_url(join(base, url))
     except ValueError as error:
         raise BadRedirect(
             f"{site(base)}: redirected to {_USERINFO.sub('//***@', url)[:200]!r}, which is no http(s) URL"

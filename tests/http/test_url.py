@@ -84,6 +84,26 @@ def test_the_short_way_to_join_gives_what_the_thorough_one_does(base, reference)
     assert join(base, reference) == urls._resolve(base, reference.strip().translate(urls._DROPPED))
 
 
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    {
+        "///other.test/x": "http://other.test/x",
+        "/\\/other.test/x": "http://other.test/x",
+        "\\\\other.test\\x?a\\b": "http://other.test/x?a\\b",
+        "http:///other.test/x": "http://other.test/x",
+        "http:\\\\other.test\\x": "http://other.test/x",
+        "https:/other.test/x": "https://other.test/x",
+        "https:other.test/x": "https://other.test/x",
+        "HTTP:x": "http://a.test/b/x",
+        "http:/x": "http://a.test/x",
+        "d\\x?e:f": "http://a.test/b/d/x?e:f",
+        "data:a\\b": "data:a\\b",
+    }.items(),
+)
+def test_join_takes_any_number_of_slashes_either_way_leaning_as_browsers_do(reference, expected):
+    assert join("http://a.test/b/c", reference) == expected
+
+
 @UNHURRIED
 @given(URLS, st.builds("{}{}".format, PATHS, QUERIES))
 @example("http://h.test/a/b", "../../../c")
