@@ -42,9 +42,9 @@ class Terminal:
 
     def __init__(self, *, panel: bool = True, stats_seconds: float = 10.0, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._is_live = panel and _is_terminal(self._stream)
+        self._is_live = panel and is_terminal(self._stream)
         self._stats_seconds = stats_seconds
-        width = None if _is_terminal(self._stream) else 120
+        width = None if is_terminal(self._stream) else 120
         self._console = Console(file=self._stream, width=width, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
         self._greenlet: gevent.Greenlet | None = None
@@ -87,7 +87,7 @@ class Terminal:
             console=self._console,
             auto_refresh=False,
             transient=True,
-            redirect_stdout=_is_terminal(sys.stdout),
+            redirect_stdout=is_terminal(sys.stdout),
             redirect_stderr=self._stream is sys.stderr,
         )
         live.start()
@@ -182,7 +182,7 @@ def _labelled(label: str, value: str) -> Text:
     return text.append(printable(value))
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person with a screen sees it; not asked of rich, which FORCE_COLOR makes see terminals everywhere."""
     try:
         return stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")

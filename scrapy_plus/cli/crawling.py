@@ -18,7 +18,7 @@ from scrapy_plus.conf.options import FORMATS
 from scrapy_plus.conf.settings import Added, Settings
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.errors import UsageError
-from scrapy_plus.terminal import Terminal
+from scrapy_plus.terminal import Terminal, is_terminal
 from scrapy_plus.wiring import build_engine, spider_classes
 
 ROLES = ("master", "slave")
@@ -63,7 +63,9 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
     with contextlib.redirect_stdout(sys.stderr) if is_stdout_taken else contextlib.nullcontext():
         level = NEVER if nolog else settings.LOG_LEVEL
         log.setup(level, settings.LOG_FILE, settings.LOG_FORMAT, settings.LOG_DATEFORMAT)
-        terminal = Terminal(panel=settings.PANEL, stats_seconds=settings.LOG_STATS_SECONDS)
+        # A panel would be drawn over items that go to the same screen.
+        has_panel = settings.PANEL and not (is_stdout_taken and is_terminal(sys.__stdout__))
+        terminal = Terminal(panel=has_panel, stats_seconds=settings.LOG_STATS_SECONDS)
         engine = build_engine(settings, names=names or None, arguments=dict(arguments), observers=[terminal])
         sys.exit(engine.start())
 

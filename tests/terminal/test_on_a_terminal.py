@@ -109,3 +109,11 @@ def test_items_on_standard_output_are_not_mixed_with_the_panel(program, tmp_path
     assert len(lines) == 1000
     assert all(line.startswith(b'{"title": ') for line in lines)
     assert "standard output, books.jsonl" in shop.text
+
+
+def test_no_panel_is_drawn_over_items_that_go_to_the_same_terminal(program):
+    shop = program("-o", "-")
+    shop.read_until("")
+    assert shop.process.returncode == 0
+    assert len(re.findall(r'^\{"title": .*\}\r$', shop.text, re.MULTILINE)) == 1000
+    assert "\x1b[1A" not in shop.text and "in flight" not in shop.text
