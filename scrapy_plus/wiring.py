@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from scrapy_plus.conf.settings import Settings, load_settings
+from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.crawl import Crawl
 from scrapy_plus.core.downloader import Downloader
 from scrapy_plus.core.engine import Engine, Observer
@@ -19,18 +20,16 @@ from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import SettingsError, UsageError
-from scrapy_plus.frontier.base import DeadLetter, Frontier
-from scrapy_plus.frontier.memory import MemoryFrontier
+from scrapy_plus.frontier.base import DeadLetter
 from scrapy_plus.http.request import Request
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
 from scrapy_plus.pipelines.feeds import Feed, build_feeds
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.pace import Pace
+from scrapy_plus.stores import MemoryStore, RedisStore, open_store, pace_of
 from scrapy_plus.transport.base import Transport
 from scrapy_plus.transport.requests_session import RequestsTransport
-
-JITTER = 0.5
 
 
 def build_engine(settings: Settings, **arguments: Any) -> Engine:
@@ -51,20 +50,23 @@ def engine_arguments(
     Raises SettingsError naming what cannot be imported or built, UsageError for an unknown spider.
     """
     chosen = _chosen_spiders(settings, names)
+    stores: list[MemoryStore | RedisStore] = []
 
     def make_crawls() -> list[Crawl]:
         feeds: dict[str, Feed] = {}
+        stores.append(open_store(settings))
         spiders = [make_spider(spider, arguments or {}) for spider in chosen]
         return [
-            build_crawl(spider, own, make_transport or build_transport, feeds)
+            build_crawl(spider, own, make_transport or build_transport, feeds, stores[-1])
             for spider, own in zip(spiders, settings.for_spiders(spiders), strict=True)
         ]
 
     return {
         "make_crawls": make_crawls,
-        "concurrency": settings.CONCURRENT_REQUESTS,
+        "concurrency": 0 if settings.ROLE == "master" else settings.CONCURRENT_REQUESTS,
         "shutdown_seconds": settings.SHUTDOWN_SECONDS,
         "observers": observers,
+        "on_closed": lambda: stores.pop().close(),
     }
 
 
@@ -133,13 +135,19 @@ def _import(entry: Any, setting: str) -> Any:
 
 
 def build_crawl(
-    spider: Spider, settings: Settings, make_transport: Callable[[Settings], Transport], feeds: dict[str, Feed]
+    spider: Spider,
+    settings: Settings,
+    make_transport: Callable[[Settings], Transport],
+    feeds: dict[str, Feed],
+    store: MemoryStore | RedisStore,
 ) -> Crawl:
     """Everything one spider needs, from the settings as it sees them; `feeds` are those that spiders share, by path."""
     stats = Stats()
     spider.settings = settings
     spider.stats = stats
-    scheduler = build_scheduler(spider, settings, build_frontier(settings), stats)
+    frontier = store.frontier(str(spider.name), settings)
+    committer = store.committer(frontier, settings)
+    scheduler = build_scheduler(spider, settings, committer, stats)
     downloader = Downloader(
         make_transport(settings),
         DownloaderChain([*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings)], spider),
@@ -161,15 +169,12 @@ def build_crawl(
         backoff_seconds=settings.RETRY_BACKOFF_SECONDS,
         backoff_limit_seconds=settings.RETRY_BACKOFF_MAX_SECONDS,
         seeds_ahead=settings.START_REQUESTS_BUFFER,
+        seeds=settings.ROLE != "slave",
+        attendants=store.attendants(str(spider.name), frontier, committer, settings),
     )
 
 
-def build_frontier(settings: Settings) -> Frontier:
-    """The container of requests that SCHEDULER_PERSIST and ROLE ask for."""
-    return MemoryFrontier(order=settings.SCHEDULER_QUEUE_CLASS, pace=_pace(settings), max_lost=settings.MAX_LOST)
-
-
-def build_scheduler(spider: Spider, settings: Settings, frontier: Frontier, stats: Stats) -> Scheduler:
+def build_scheduler(spider: Spider, settings: Settings, committer: Committer, stats: Stats) -> Scheduler:
     identify = fingerprint
     if settings.FINGERPRINT_HEADERS or settings.FINGERPRINT_FRAGMENTS:
         identify = partial(
@@ -178,7 +183,9 @@ def build_scheduler(spider: Spider, settings: Settings, frontier: Frontier, stat
             keep_fragments=settings.FINGERPRINT_FRAGMENTS,
         )
     return Scheduler(
-        frontier,
+        committer.frontier,
+        committer=committer,
+        lease_seconds=settings.LEASE_SECONDS,
         spider_name=str(spider.name),
         dupefilter=settings.DUPEFILTER,
         log_all_duplicates=settings.DUPEFILTER_DEBUG,
@@ -192,16 +199,8 @@ def build_transport(settings: Settings) -> Transport:
     return RequestsTransport(verify_tls=settings.VERIFY_TLS, pool_size=settings.CONCURRENT_REQUESTS)
 
 
-def _pace(settings: Settings) -> Pace:
-    return Pace(
-        settings.DOWNLOAD_DELAY,
-        settings.CONCURRENT_REQUESTS_PER_DOMAIN,
-        jitter=JITTER if settings.RANDOMIZE_DOWNLOAD_DELAY else 0.0,
-    )
-
-
 def _slot_pace(settings: Settings, slot: Mapping[str, Any]) -> Pace:
-    common = _pace(settings)
+    common = pace_of(settings)
     return Pace(
         float(slot.get("delay", common.delay_seconds)), int(slot.get("concurrency", common.limit)), jitter=common.jitter
     )
@@ -305,7 +304,7 @@ def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) 
     pipelines = [*load_settings(None, overrides=settings, environ={}).PIPELINES, _Collector(result.items)]
     loaded = load_settings(None, overrides={**settings, "PIPELINES": pipelines}, environ={})
     engine = Engine(
-        lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, {})],
+        lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, {}, MemoryStore())],
         concurrency=loaded.CONCURRENT_REQUESTS,
         shutdown_seconds=loaded.SHUTDOWN_SECONDS,
     )

@@ -61,7 +61,6 @@ def merge(layers: Iterable[Layer]) -> Merged:
     merged = Merged({name: deepcopy(option.default) for name, option in OPTIONS.items()})
     for layer in layers:
         _lay(merged, layer)
-    _needs_redis(merged)
     return merged
 
 
@@ -133,13 +132,3 @@ def _is_plural(name: str, meant: str, value: Any) -> bool:
     """A list beside a setting that takes one: USER_AGENTS is no slip of USER_AGENT but a constant of the project."""
     takes_many = isinstance(OPTIONS[CANONICAL[meant]].default, list)
     return name == f"{meant}S" and isinstance(value, (list, tuple)) and not takes_many
-
-
-def _needs_redis(merged: Merged) -> None:
-    """What cannot be had yet. The only place that knows: with the Redis frontier this function goes."""
-    for name in ("ROLE", "SCHEDULER_PERSIST"):
-        if merged.values[name]:
-            merged.problems.append(
-                f"{name} = {merged.values[name]!r} ({merged.sources[name]}): needs the Redis frontier, "
-                f"which this release does not have yet; set it to {OPTIONS[name].default!r}"
-            )

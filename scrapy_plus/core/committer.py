@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import gevent
 from gevent.event import Event
 
 from scrapy_plus.errors import FrontierError
@@ -64,7 +65,7 @@ class Committer:
     """Leases for the workers, settled pages for the frontier.
 
     A near frontier is called at once. For a far one (`is_remote`) up to `prefetch` leases are kept ready (0: this
-    process only watches), and `run`, in a greenlet of its own, makes the calls; `on_news` is told when there are leases or the
+    process only watches), and a greenlet makes the calls; `on_news` is told when there are leases or the
     state changed, `free_workers` says how many could start a request now.
     """
 
@@ -85,10 +86,13 @@ class Committer:
         self._base = 0
         self._inbox: deque[Lease] = deque()
         self._outbox = Outbox()
+        self._sending: set[bytes] = set()
         self._wanted = Event()
         self._next_ask = 0.0
         self._next_finish = 0.0
         self._is_closing = False
+        self._has_returned = Event()
+        self._has_returned.set()
 
     # -- for workers --------------------------------------------------------------------------------------------------
 
@@ -103,8 +107,7 @@ class Committer:
                 held.started_at = time.monotonic()
                 self._wake_if_hungry()
                 return lease
-            self.held.pop(lease.id, None)
-            self.lost.discard(lease.id)
+            self.forget(lease.id)
         self._wake_if_hungry()
         return None
 
@@ -140,8 +143,13 @@ class Committer:
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Makes the calls until `close`. A frontier that is out of reach for good ends it: see `failure`."""
+    def start(self) -> None:
+        """Makes the calls to a far frontier, in a greenlet of its own, until `stop`."""
+        self._has_returned.clear()
+        gevent.spawn(self._run)
+
+    def _run(self) -> None:
+        """A frontier that is out of reach for good ends it: see `failure`."""
         try:
             while not self._is_closing:
                 pause = self._pause()
@@ -153,6 +161,8 @@ class Committer:
         except FrontierError as error:
             self.failure = error
             self.on_news()
+        finally:
+            self._has_returned.set()
 
     def _pause(self) -> float:
         """Seconds until a call is worth making: at once for workers without work, else for many pages together."""
@@ -174,12 +184,14 @@ class Committer:
         """One call: what is in the outbox, and the wish for `count` leases, or with `asks` at least for the state."""
         outbox, self._outbox = self._outbox, Outbox()
         ask = self._ask(count, outbox) if count or asks else None
+        ending = outbox.ended()
+        self._sending.update(ending)
         answer = self.frontier.commit(
             fetched=outbox.fetched, retries=outbox.retries, releases=outbox.releases, pages=outbox.pages, ask=ask
         )
-        for id in outbox.ended():
-            self.held.pop(id, None)
-            self.lost.discard(id)
+        self._sending.difference_update(ending)
+        for id in ending:
+            self.forget(id)
         for then, taken in zip(outbox.thens, answer.pages, strict=True):
             then(taken)
         if answer.lease is not None:
@@ -219,8 +231,11 @@ class Committer:
     # -- leases -------------------------------------------------------------------------------------------------------
 
     def renewed(self, leases: Sequence[tuple[bytes, Token]], lost: Sequence[bytes], at: float) -> None:
-        """What a renewal at `at` (monotonic) found out; called from another thread."""
-        self.lost.update(lost)
+        """What a renewal at `at` (monotonic) found out; called from another thread.
+
+        A lease that ends with the call under way is not lost: its page may just have been settled.
+        """
+        self.lost.update(id for id in lost if id in self.held and id not in self._sending)
         for id, token in leases:
             held = self.held.get(id)
             if held is not None and held.token == token and id not in self.lost:
@@ -238,14 +253,20 @@ class Committer:
             self.renewed([(id, token)], self.frontier.renew([(id, token)]), time.monotonic())
         return id not in self.lost
 
+    def forget(self, id: bytes) -> None:
+        """This lease is not ours any more."""
+        self.held.pop(id, None)
+        self.lost.discard(id)
+
     def finish(self) -> bool:
         """Whether the crawl is finished: a near store is asked, a far one says so by itself."""
         return self.state == "finished" if self.is_remote else self.frontier.finish()
 
-    def close(self) -> None:
-        """Sends what is ready and gives back what was not started. To be called when `run` has returned or will."""
+    def stop(self) -> None:
+        """Sends what is ready, and gives back what was not started, after the call that is under way."""
         self._is_closing = True
         self._wanted.set()
+        self._has_returned.wait()
         if self.failure is not None:
             return
         self._outbox.releases += [(lease.id, lease.token) for lease in self._inbox]

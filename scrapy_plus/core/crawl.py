@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 import gevent
 from gevent.event import Event
 
+from scrapy_plus.core.attendants import Attendant
 from scrapy_plus.core.downloader import Downloader
 from scrapy_plus.core.limits import Limits
 from scrapy_plus.core.pipeline import PipelineChain
@@ -20,7 +22,7 @@ from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.seeder import Seeder, results_of
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import ErrorGroup, Stats
-from scrapy_plus.errors import CallbackFailed, DropRequest, HttpError, NotStorable, StopCrawl
+from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, HttpError, NotStorable, StopCrawl
 from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
@@ -30,6 +32,7 @@ from scrapy_plus.rules.judge import Bury, Finish, Retry, Verdict, describe, judg
 log = logging.getLogger("scrapy_plus.crawl")
 
 FINISHED = "finished"
+FAR_LOOK_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -92,6 +95,8 @@ class Crawl:
         backoff_seconds: float = 0.5,
         backoff_limit_seconds: float = 60.0,
         seeds_ahead: int = 1000,
+        seeds: bool = True,
+        attendants: Sequence[Attendant] = (),
     ) -> None:
         self.spider = spider
         self.scheduler = scheduler
@@ -109,9 +114,14 @@ class Crawl:
         self._seeder = Seeder(spider, scheduler, partial(self._through_middlewares, depth=0), seeds_ahead=seeds_ahead)
         self._seeder.on_stop = self.stop
         self._seeder.on_ready = lambda: self.on_ready()
+        self._seeds = seeds
+        self._attendants = attendants
         self._has_crashed = False
         self._started_at = 0.0
         self._final: CrawlSnapshot | None = None
+        self._latest: CrawlSnapshot | None = None
+        self._looked_at = 0.0
+        self._look_every_seconds = FAR_LOOK_SECONDS if scheduler.committer.is_remote else 0.0
 
     @property
     def has_crashed(self) -> bool:
@@ -130,12 +140,32 @@ class Crawl:
         self._started_at = self.scheduler.frontier.now()
         self.stats.set("start_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
         self.scheduler.open(self.spider)
+        if self.scheduler.is_finished():
+            log.warning(
+                "the crawl of %s is finished already; --again seeds once more, --fresh starts anew", self.spider.name
+            )
+        self.scheduler.committer.on_news = self._news
         self._pipelines.open()
+        for attendant in self._attendants:
+            attendant.start()
         log.info("spider %s opened", self.spider.name)
 
     def seed(self) -> None:
-        """Pulls the seeds; runs in a greenlet of its own."""
-        self._seeder.run()
+        """Pulls the seeds, if this process does; runs in a greenlet of its own."""
+        if self._seeds:
+            self._seeder.run()
+
+    def _news(self) -> None:
+        """The committer has leases, or the store's state changed, or it is out of reach for good."""
+        committer = self.scheduler.committer
+        if committer.failure is not None:
+            log.error("the crawl of %s ends: %s", self.spider.name, committer.failure)
+            self.crash()
+        elif committer.state == "stopped":
+            self.stop("stopped")
+        elif committer.state == FINISHED:
+            self.check_end()
+        self.on_ready()
 
     # -- the life of a request ----------------------------------------------------------------------------------------
 
@@ -159,6 +189,9 @@ class Crawl:
                 self._add_child(answer, page, depth=0)
             else:
                 self._parse(request, answer, page)
+            if not self.scheduler.is_ours(request):
+                self.scheduler.drop_request(request)
+                return
             self._store(page.items)
             self.scheduler.delete_request(request, page.children)
         except DropRequest as dropped:
@@ -332,19 +365,24 @@ class Crawl:
     def close(self, reason: str | None = None) -> None:
         """Closes pipelines, transport and frontier; each gets its turn even if another fails."""
         self.finish_reason = self.finish_reason or reason or "stopped"
-        for what, step in (
-            ("closing the pipelines", self._pipelines.close),
-            (f"{self.spider.name}.closed", partial(self.spider.closed, self.finish_reason)),
-            ("closing the transport", self.downloader.close),
-        ):
-            try:
-                step()
-            except Exception as failure:
-                self._has_crashed = True
-                self._log_failure(f"{what} failed", failure)
+        self._try("closing the pipelines", self._pipelines.close)
+        self._try(f"{self.spider.name}.closed", partial(self.spider.closed, self.finish_reason))
+        self._try("closing the transport", self.downloader.close)
+        for attendant in self._attendants:
+            self._try(f"stopping the {type(attendant).__name__.lower()}", attendant.stop)
         self._finish_stats()
+        self._try("the last look at the store", self._keep_final)
+        self._try("closing the store", self.scheduler.close)
+
+    def _try(self, what: str, step: Callable[[], Any]) -> None:
+        try:
+            step()
+        except Exception as failure:
+            self._has_crashed = True
+            self._log_failure(f"{what} failed", failure)
+
+    def _keep_final(self) -> None:
         self._final = self._look()
-        self.scheduler.close(self.finish_reason)
 
     def _finish_stats(self) -> None:
         self.stats.set("finish_reason", self.finish_reason)
@@ -352,16 +390,25 @@ class Crawl:
         self.stats.set("elapsed_time_seconds", round(self._elapsed(), 3))
 
     def snapshot(self) -> CrawlSnapshot:
-        """The crawl as it stands; after its end, as it ended."""
-        return self._final or self._look()
+        """The crawl as it stands; after its end, as it ended. A far store is asked once a second at most."""
+        now = time.monotonic()
+        if self._final is None and (self._latest is None or now - self._looked_at >= self._look_every_seconds):
+            try:
+                self._latest, self._looked_at = self._look(), now
+            except FrontierError as error:
+                log.debug("no news of %s: %s", self.spider.name, error)
+        latest = self._final or self._latest
+        return latest or CrawlSnapshot(self.spider.name, Counts(), self.stats.as_dict(), [], [], self.finish_reason, [])
 
     def _look(self) -> CrawlSnapshot:
         frontier = self.scheduler.frontier
         dead = frontier.dead_letters(0, 20)[0] if self.finish_reason else []
+        # What all processes counted, and what this one has not told yet or will not: times, reasons.
+        counted = {**self.stats.as_dict(), **frontier.stats()} if self.scheduler.committer.is_remote else {}
         return CrawlSnapshot(
             self.spider.name,
             frontier.counts(),
-            self.stats.as_dict(),
+            counted or self.stats.as_dict(),
             self.stats.errors(),
             frontier.sites(5),
             self.finish_reason,

@@ -65,6 +65,7 @@ class Engine:
         concurrency: int = 16,
         shutdown_seconds: float = 30.0,
         observers: Sequence[Observer] = (),
+        on_closed: Callable[[], None] = lambda: None,
     ) -> None:
         if make_crawls is None:
             if Engine.from_project is None:
@@ -75,6 +76,7 @@ class Engine:
         self._concurrency = concurrency
         self._shutdown_seconds = shutdown_seconds
         self.observers = list(observers)
+        self._on_closed = on_closed
         self.crawls: Sequence[Crawl] = ()
         self._reset()
 
@@ -112,29 +114,40 @@ class Engine:
 
     def _run(self) -> int:
         opened: list[Crawl] = []
+        watching: list[Observer] = []
         greenlets: list[gevent.Greenlet] = []
+        exit_code = EXIT_CRASHED
         try:
             for crawl in self.crawls:
                 opened.append(crawl)
                 crawl.on_ready = self.wake
+                crawl.scheduler.committer.free_workers = self._free_workers
                 crawl.open()
             for observer in self.observers:
+                watching.append(observer)
                 observer.opened(self)
             greenlets = self._spawn()
             self._ended.wait()
         finally:
-            self._state = "stopping"
-            gevent.killall(greenlets, timeout=KILL_SECONDS)
-            if self._signals:
-                self._say_what_is_left()
-            for crawl in opened:
-                crawl.close()
-            self._finished_at = time.monotonic()
-            self._state = "finished"
-        exit_code = self._exit_code()
-        for observer in self.observers:
-            observer.closed(self, exit_code)
+            self._close(greenlets, opened)
+            exit_code = self._exit_code()
+            for observer in watching:
+                observer.closed(self, exit_code)
         return exit_code
+
+    def _close(self, greenlets: list[gevent.Greenlet], opened: list[Crawl]) -> None:
+        self._state = "stopping"
+        gevent.killall(greenlets, timeout=KILL_SECONDS)
+        if self._signals:
+            self._say_what_is_left()
+        for crawl in opened:
+            crawl.close()
+        self._on_closed()
+        self._finished_at = time.monotonic()
+        self._state = "finished"
+
+    def _free_workers(self) -> int:
+        return self._parked
 
     def _spawn(self) -> list[gevent.Greenlet]:
         workers = [gevent.spawn(self._work) for _ in range(self._concurrency)]

@@ -210,10 +210,15 @@ class Scheduler:
 
     def _settled(self, request: Request, children: Sequence[Request], taken: list[bool] | None) -> None:
         if taken is None:
-            self.stats.inc("scheduler/lost")
-            log.warning("%r was given to another worker meanwhile; its results are dropped", request)
+            self.drop_request(request)
         else:
             self._count_taken(children, taken)
+
+    def drop_request(self, request: Request) -> None:
+        """Another process has this request since: what it led to here is that one's to write."""
+        self.stats.inc("scheduler/lost")
+        log.warning("%r was given to another worker meanwhile; its results are dropped", request)
+        self.committer.forget(request.lease.id)
 
     def release_request(self, request: Request) -> None:
         """Gives the request back as it was, uncounted: the crawl stops before it was worked on."""
@@ -230,6 +235,10 @@ class Scheduler:
         """Whether the crawl is finished, as the store decides."""
         return self.committer.finish()
 
+    def is_finished(self) -> bool:
+        """Whether the store of an earlier run says that the crawl is finished."""
+        return self.committer.is_remote and self.frontier.finish()
+
     def has_pending_requests(self) -> bool:
         return self.frontier.counts().pending > 0
 
@@ -243,8 +252,7 @@ class Scheduler:
             log.info("Resuming crawl (%d requests scheduled)", len(self))
 
     def close(self, reason: str = "") -> None:
-        """Sends what is ready, gives back what was not started, and lets go of the store."""
-        self.committer.close()
+        """Lets go of the store; what is stored stays."""
         self.frontier.close()
 
     enqueue_request = add_request

@@ -41,8 +41,8 @@ def test_an_exception_nobody_expected_gives_1_and_its_traceback(cli, project):
     [
         (["run", "thrid"], "no spider 'thrid'; there are: broken, first, second"),
         (["crawl"], "Missing argument 'NAME'"),
-        (["run", "master"], "ROLE = 'master' (command line): needs the Redis frontier"),
-        (["run", "slave", "first"], "ROLE = 'slave' (command line): needs the Redis frontier"),
+        (["run", "master", "-s", "REDIS_URL=redis://127.0.0.1:1"], "PROJECT_NAME is not set"),
+        (["run", "slave", "first", "-s", "REDIS_URL=redis://127.0.0.1:1", "-s", "PROJECT_NAME=x"], "127.0.0.1:1"),
         (["run", "-s", "DEPTH_LIMIT"], "'DEPTH_LIMIT' is not of the form NAME=VALUE"),
         (["run", "-s", "DEPHT_LIMIT=1"], "did you mean DEPTH_LIMIT?"),
         (["run", "-s", "DEPTH_LIMIT=deep"], "DEPTH_LIMIT = 'deep' (command line): must be a whole number, 0 or more"),
@@ -156,7 +156,7 @@ def test_main_py_is_run_in_its_own_project_wherever_one_stands(project, tmp_path
 
 
 def test_main_py_takes_the_words_of_run_and_ends_with_its_codes(project):
-    assert python("main.py", "master", cwd=project).returncode == 2
+    assert python("main.py", "master", "-s", "REDIS_URL=redis://127.0.0.1:1", cwd=project).returncode == 2
     assert python("main.py", "broken", cwd=project).returncode == 3
     usage = python("main.py", "--help", cwd=project)
     assert usage.returncode == 0 and usage.stdout.startswith("Usage: main.py [OPTIONS] [master|slave] [SPIDER]...")

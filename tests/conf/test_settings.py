@@ -181,12 +181,6 @@ def test_a_settings_file_that_reads_the_settings_made_from_it_is_told_so(write):
     assert "settings.py reads scrapy_plus.conf.settings" in problem
 
 
-@pytest.mark.parametrize("line", ["ROLE = 'master'", "SCHEDULER_PERSIST = True", "SCHEDULE_PERSIST = True"])
-def test_what_needs_redis_is_refused_by_this_release(write, line):
-    [problem] = problems(write(line))
-    assert "needs the Redis frontier, which this release does not have yet" in problem
-
-
 # -- words of other frameworks -----------------------------------------------------------------------------------------
 
 

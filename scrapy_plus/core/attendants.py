@@ -1,0 +1,142 @@
+"""What a process does for a crawl in a far store beside the pages.
+
+The keeper gives back what dead processes held and says that this one lives. Leases are renewed by a native thread: a
+callback that computes for a minute stops every greenlet, but not this. It renews only while the process is alive in the
+sense that matters: no lease of a request that was started longer than `callback_seconds` ago, and none at all when the
+hub has not turned for that long. So a hung process loses its leases.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import gevent
+from gevent import monkey
+
+from scrapy_plus.core.committer import Committer
+from scrapy_plus.errors import ScrapyPlusError
+from scrapy_plus.frontier.base import Frontier
+
+log = logging.getLogger("scrapy_plus.attendants")
+
+TURN_SECONDS = 0.5
+REAP_SECONDS = 2.0
+BEAT_SECONDS = 3.0
+STEP_SECONDS = 0.1
+_start_native_thread = monkey.get_original("_thread", "start_new_thread")
+_sleep = monkey.get_original("time", "sleep")
+
+
+class Attendant(Protocol):
+    """Something that works beside the pages from the opening of a crawl to its close."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Renewal:
+    """Renews what `committer` holds every `every_seconds`, over a connection of its own made by `connect`."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        connect: Callable[[], Frontier],
+        *,
+        every_seconds: float,
+        callback_seconds: float,
+    ) -> None:
+        self._committer = committer
+        self._connect = connect
+        self._every_seconds = every_seconds
+        self._callback_seconds = callback_seconds
+        self._is_stopped = False
+        self._turned_at = time.monotonic()
+
+    def start(self) -> None:
+        _start_native_thread(self._run, ())
+
+    def stop(self) -> None:
+        self._is_stopped = True
+
+    def hub_turned(self) -> None:
+        """To be called by a greenlet, often: the process is not hung."""
+        self._turned_at = time.monotonic()
+
+    def _run(self) -> None:
+        try:
+            frontier = self._connect()
+            while self._pause():
+                self._renew(frontier)
+            frontier.close()
+        except ScrapyPlusError as error:
+            if not self._is_stopped:
+                log.error("leases are not renewed any more: %s", error)
+
+    def _pause(self) -> bool:
+        until = time.monotonic() + self._every_seconds
+        while not self._is_stopped and time.monotonic() < until:
+            _sleep(STEP_SECONDS)
+        return not self._is_stopped
+
+    def _renew(self, frontier: Frontier) -> None:
+        now = time.monotonic()
+        if now - self._turned_at > self._callback_seconds:
+            return
+        held = list(self._committer.held.copy().items())
+        leases = [(id, one.token) for id, one in held if now - (one.started_at or now) < self._callback_seconds]
+        if leases:
+            started = [id for id, one in held if one.started_at]
+            self._committer.renewed(leases, frontier.renew(leases, started=started), now)
+
+
+class Keeper:
+    """Reaps and beats for one crawl in a far store; in a greenlet of its own, over a connection of its own."""
+
+    def __init__(self, frontier: Frontier, committer: Committer, renewal: Renewal | None, *, role: str) -> None:
+        self._frontier = frontier
+        self._committer = committer
+        self._renewal = renewal
+        self._facts = {"role": role, "host": socket.gethostname(), "pid": str(os.getpid())}
+        self._next_reap = time.monotonic() + random.uniform(0, REAP_SECONDS)
+        self._next_beat = 0.0
+
+    def start(self) -> None:
+        self._greenlet = gevent.spawn(self._run)
+
+    def stop(self) -> None:
+        self._greenlet.kill()
+        self._frontier.close()
+
+    def _run(self) -> None:
+        while True:
+            if self._renewal is not None:
+                self._renewal.hub_turned()
+            try:
+                self._turn(time.monotonic())
+            except ScrapyPlusError as error:
+                log.debug("the keeper waits: %s", error)
+            gevent.sleep(TURN_SECONDS)
+
+    def _turn(self, now: float) -> None:
+        if now >= self._next_beat:
+            self._next_beat = now + BEAT_SECONDS
+            self._frontier.beat(self._committer.worker, self._facts)
+        if now >= self._next_reap:
+            # A little apart from the others': one that finds something is enough.
+            self._next_reap = now + REAP_SECONDS * random.uniform(0.7, 1.0)
+            self._reap()
+
+    def _reap(self) -> None:
+        ready, dead = self._frontier.reap()
+        if ready or dead:
+            log.warning(
+                "gave back %d requests of silent workers, buried %d whose workers kept dying", len(ready), len(dead)
+            )
+            self._committer.poke()

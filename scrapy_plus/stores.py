@@ -1,0 +1,120 @@
+"""Which store a crawl lives in, and what each of its processes does beside the pages: memory, or a Redis for many."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from scrapy_plus.conf.redis_address import RedisAddress, before_tag, parse_redis_url, project_name, redis_address
+from scrapy_plus.conf.settings import Settings
+from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
+from scrapy_plus.core.committer import Committer
+from scrapy_plus.frontier.base import Frontier
+from scrapy_plus.frontier.memory import MemoryFrontier
+from scrapy_plus.frontier.redis import RedisFrontier
+from scrapy_plus.redis_client import check_server, make_client
+from scrapy_plus.rules.pace import Pace
+
+log = logging.getLogger("scrapy_plus.store")
+
+JITTER = 0.5
+PREFETCH = 2
+"""Leases kept ready, in pages worked on at a time: less leaves workers waiting, more breaks the order of the crawl."""
+RENEWALS_A_LEASE = 3
+NODE = "SCRAPY_PLUS_NODE"
+"""The environment variable in which a supervisor names the worker that it starts."""
+
+
+def open_store(settings: Settings) -> MemoryStore | RedisStore:
+    """The store that ROLE and SCHEDULER_PERSIST ask for: any role, or persistence, needs a Redis."""
+    return RedisStore(settings) if settings.ROLE or settings.SCHEDULER_PERSIST else MemoryStore()
+
+
+def pace_of(settings: Settings) -> Pace:
+    """How every site is asked that has no pace of its own."""
+    jitter = JITTER if settings.RANDOMIZE_DOWNLOAD_DELAY else 0.0
+    return Pace(settings.DOWNLOAD_DELAY, settings.CONCURRENT_REQUESTS_PER_DOMAIN, jitter=jitter)
+
+
+class MemoryStore:
+    """Everything in this process, gone with it."""
+
+    def frontier(self, spider_name: str, settings: Settings) -> Frontier:
+        return MemoryFrontier(order=settings.SCHEDULER_QUEUE_CLASS, pace=pace_of(settings), max_lost=settings.MAX_LOST)
+
+    def committer(self, frontier: Frontier, settings: Settings) -> Committer:
+        return Committer(frontier)
+
+    def attendants(
+        self, spider_name: str, frontier: Frontier, committer: Committer, settings: Settings
+    ) -> list[Attendant]:
+        return []
+
+    def close(self) -> None:
+        return None
+
+
+class RedisStore:
+    """The Redis that the settings name, else one of the project's own, started here if nobody has.
+
+    Raises: SettingsError or UsageError in one line each for a server that is wrong, too old or not there.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        address, notes = redis_address(settings.as_dict())
+        self._embedded: Any = None
+        if address is None:
+            address = self._start_embedded(settings.project_dir)
+        self._address: RedisAddress = address
+        prefix, more = before_tag(settings.as_dict())
+        for note in (*notes, *more):
+            log.warning("%s", note)
+        name = project_name(settings.PROJECT_NAME, settings.project_dir, is_embedded=self._embedded is not None)
+        self._tag = f"{prefix}{{{name}:%s{f':{settings.JOB}' if settings.JOB else ''}}}"
+        client = make_client(address)
+        for line in check_server(client):
+            log.warning("%s", line)
+        client.close()
+
+    def _start_embedded(self, project_dir: Path | None) -> RedisAddress:
+        from scrapy_plus.embedded import open_embedded
+
+        self._embedded = open_embedded(project_dir or Path.cwd())
+        return parse_redis_url(self._embedded.url)
+
+    def frontier(self, spider_name: str, settings: Settings) -> RedisFrontier:
+        """The crawl of this spider, over a connection of its own."""
+        return RedisFrontier(
+            make_client(self._address),
+            self._tag % spider_name,
+            order=settings.SCHEDULER_QUEUE_CLASS,
+            pace=pace_of(settings),
+            lease_seconds=settings.LEASE_SECONDS,
+            max_lost=settings.MAX_LOST,
+            retry_seconds=settings.REDIS_RETRY_SECONDS or float("inf"),
+            items_as=settings.ITEMS_AS,
+        )
+
+    def committer(self, frontier: Frontier, settings: Settings) -> Committer:
+        prefetch = 0 if settings.ROLE == "master" else PREFETCH * settings.CONCURRENT_REQUESTS
+        return Committer(frontier, worker=os.environ.get(NODE), is_remote=True, prefetch=prefetch)
+
+    def attendants(
+        self, spider_name: str, frontier: Frontier, committer: Committer, settings: Settings
+    ) -> list[Attendant]:
+        renewal = Renewal(
+            committer,
+            lambda: self.frontier(spider_name, settings),
+            every_seconds=settings.LEASE_SECONDS / RENEWALS_A_LEASE,
+            callback_seconds=settings.CALLBACK_SECONDS,
+        )
+        keeper = Keeper(
+            self.frontier(spider_name, settings), committer, renewal, role=settings.ROLE or "master and slave"
+        )
+        return [committer, keeper, renewal]
+
+    def close(self) -> None:
+        if self._embedded is not None:
+            self._embedded.close()
