@@ -93,8 +93,8 @@ class RedisFrontier(RedisLooking, Frontier):
         _, _, order, repaired_on, schema, bodies = answer
         if wire.text(schema) != SCHEMA:
             raise FrontierError(
-                f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, here {SCHEMA})."
-                f" Finish it with that one, or delete its keys"
+                f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, not {SCHEMA})"
+                "; finish it with that one, or delete its keys"
             )
         if wire.text(order) != self._order:
             log.warning("the crawl %s goes on in the order it has: %s", self.keys.prefix, wire.text(order))

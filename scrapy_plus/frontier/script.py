@@ -14,8 +14,7 @@ _BEFORE = {
     "open": (),
     "lease": ("prelude", "lending"),
     "commit": ("prelude", "lending"),
-    "mend": ("prelude", "mending"),
-    "mend_sites": ("prelude", "mending"),
+    **dict.fromkeys(("mend", "mend_sites", "check", "check_sites"), ("prelude", "mending")),
 }
 
 

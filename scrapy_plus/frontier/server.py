@@ -1,7 +1,7 @@
 """One Redis server, and the one place where its errors are understood.
 
-redis-py's own retries are off: it would send a command again, silently, not knowing whether it was carried out. Here, too, an
-unknown outcome means the same call again, but every call is one script that changes nothing the second time.
+redis-py's own retries are off: it would send a command again, silently, not knowing whether it was carried out. Here,
+too, an unknown outcome means the same call again, but every call is one script that changes nothing the second time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Server:
             "retry_on_timeout": False,
             "redis_connect_func": self._on_connect,
         }
-        return redis.ConnectionPool(pool.connection_class, pool.max_connections, **options)
+        return redis.ConnectionPool(pool.connection_class, **options)
 
     @property
     def where(self) -> str:

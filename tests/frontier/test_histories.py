@@ -18,7 +18,7 @@ RECORDS = st.builds(
 
 
 class Histories(RuleBasedStateMachine):
-    """The model keeps a list of requests in order of arrival, each with a state; leases pick by looking at all of them."""
+    """The model keeps the requests in order of arrival, each with a state; leases pick by looking at all of them."""
 
     @initialize(
         order=st.sampled_from(["fifo", "lifo", "priority"]), limit=st.integers(0, 2), delay=st.sampled_from([0, 3])

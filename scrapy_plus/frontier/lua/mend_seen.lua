@@ -1,0 +1,15 @@
+-- mend_seen.lua: the bucket that split last has nothing left of what had moved; with a total, that is what the crawl has seen.
+-- KEYS prefix   ARGV total, or '-'   -> stamp.   O(a bucket).   Any cut: again.
+local refusal = begin(true)
+if refusal then return refusal end
+local total = arg()
+if SIZE + SPLIT > 4096 then
+  local last, round = SPLIT - 1, SIZE * 2
+  if SPLIT == 0 then last, round = SIZE / 2 - 1, SIZE end
+  local key = P .. ':seen:' .. EPOCH .. ':' .. last
+  for _, member in ipairs(call('SMEMBERS', key)) do
+    if hash_of(last % 4096, member) % round ~= last then call('SREM', key, member) end
+  end
+end
+if total ~= '-' then call('HSET', META, 'seen', total) end
+return { stamp() }

@@ -1,0 +1,231 @@
+"""Scripts cut after each of their writes, as a torn log or a crash leaves them: after repair, nothing is lost.
+
+A crawl that uses every verb is run once for each write that it makes, and dies there.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+import redis
+
+from scrapy_plus.frontier.base import Ask, Lease, Page
+from scrapy_plus.frontier.redis import RedisFrontier
+from scrapy_plus.rules.lifecycle import State
+from tests.frontier.conftest import Clock, name_of, record, redis_frontier
+
+WRITES = [
+    "HSET",
+    "HDEL",
+    "HSETNX",
+    "HINCRBY",
+    "ZADD",
+    "ZREM",
+    "ZREMRANGEBYRANK",
+    "SADD",
+    "SREM",
+    "XADD",
+    "XDEL",
+    "RPUSH",
+]
+WRITES += ["DEL", "UNLINK"]
+CUTTER = """
+local real, writes = redis, {%s}
+local limit = tonumber(redis.call('GET', KEYS[1] .. 'limit'))
+local function counted(call)
+  return function(...)
+    if writes[(...)] and real.call('INCR', KEYS[1] .. 'writes') > limit then error('CUT') end
+    return call(...)
+  end
+end
+local redis = { call = counted(real.call), pcall = counted(real.pcall) }
+redis.error_reply, redis.sha1hex = real.error_reply, real.sha1hex
+"""
+NEVER = 1_000_000
+SITES = {"a": "http://one:80", "b": "http://two:80", "slow": "http://slow:80"}
+GRAPH = {
+    "start": ["a", "b", "c"],
+    "a": ["b", "d", "retried"],
+    "b": ["dead", "poison", "start"],
+    "c": ["a", "slow", "released"],
+    "d": ["c"],
+}
+ALL = {"start", "a", "b", "c", "d", "retried", "dead", "poison", "slow", "released"}
+
+
+class Died(Exception):
+    """The process is gone in the middle of a script."""
+
+
+def cut_after(frontier: RedisFrontier, writes: int) -> str:
+    """From now on the scripts of this frontier make so many writes; the name of the key that counts them."""
+    client, counter = frontier.server.client, frontier.keys.prefix + "writes"
+    head = CUTTER % ", ".join(f"{name} = true" for name in WRITES)
+
+    def evaluate(script, keys, arguments):
+        try:
+            return client.eval(head + script.text, len(keys), *keys, *arguments)
+        except redis.exceptions.ResponseError as error:
+            if "CUT" in str(error):
+                raise Died from None
+            raise
+
+    client.mset({counter: 0, frontier.keys.prefix + "limit": writes})
+    frontier.server._evaluate = evaluate
+    return counter
+
+
+class Process:
+    """A worker process that crawls GRAPH; what it does with a page depends on nothing but the store."""
+
+    def __init__(self, frontier: RedisFrontier, name: str, clock: Clock) -> None:
+        self.frontier, self.name, self.clock = frontier, name, clock
+        self.base = 0
+
+    def run(self) -> None:
+        if self.frontier.seed_cursor() == (0, False):
+            self.frontier.seed(0, 1, [page_record("start")], finished=True)
+        self.frontier.hold_seeding(self.name, 60)
+        self.frontier.set_site(SITES["slow"], delay_seconds=5, limit=1)
+        for _ in range(60):
+            self.frontier.beat(self.name, {"pid": "1"})
+            answer = self.frontier.commit(ask=Ask(self.name, self.base, 2)).lease
+            self.base += len(answer.leases)
+            self.work(answer.leases)
+            self.clock.advance(2)
+            self.frontier.reap()
+            if self.frontier.finish():
+                break
+        self.look_back()
+
+    def work(self, leases: list[Lease]) -> None:
+        held = [(lease.id, lease.token) for lease in leases]
+        self.frontier.renew(held, started=[lease.id for lease in leases])
+        self.frontier.fetched(held[:1])
+        for lease in leases:
+            self.settle(lease, name_of(lease.id))
+
+    def settle(self, lease: Lease, name: str) -> None:
+        children = [page_record(child) for child in GRAPH.get(name, ())]
+        if name == "poison":
+            self.clock.advance(11)
+            self.frontier.reap()
+        elif name == "retried" and lease.attempt == 0:
+            self.frontier.retry(lease.id, lease.token, 3)
+        elif name == "released" and not self.frontier.stats().get("released"):
+            self.frontier.offer([page_record("released")])
+            self.frontier.release([(lease.id, lease.token)])
+            self.frontier.server.client.hset(self.frontier.keys.stats, "released", 1)
+        else:
+            reason = "no" if name == "dead" else None
+            items = [] if reason else [f"item of {name}".encode()]
+            self.frontier.ack([Page(lease.id, lease.token, children, items, reason, counters={"pages": 1})])
+
+    def look_back(self) -> None:
+        """The dead come to life and die again; a page is forgotten and comes again."""
+        self.frontier.set_state("paused")
+        self.frontier.revive([page_record("dead").id])
+        self.frontier.set_state("running")
+        again = self.frontier.lease(self.name, self.base, 1).leases
+        self.base += len(again)
+        for lease in again:
+            self.frontier.bury(lease.id, lease.token, "no")
+
+
+def page_record(name: str):
+    return record(name, site=SITES.get(name, "http://one:80"))
+
+
+def check_whole(frontier: RedisFrontier) -> None:
+    assert frontier.finish()
+    assert frontier.audit() == []
+    states = {name: frontier.locate(page_record(name).id).state for name in ALL}
+    expected = {name: State.DEAD if name in ("dead", "poison") else State.DONE for name in ALL}
+    assert states == expected
+    items = sorted(frontier.items(count=1000)[0])
+    assert items == sorted(f"item of {name}".encode() for name in ALL - {"poison", "dead"}), "each once"
+
+
+def crawl_cut_after(client: redis.Redis, writes: int) -> int:
+    """Crawls, dies after so many writes, comes again as another process, and crawls to the end; the writes it took."""
+    clock = Clock()
+    frontier = redis_frontier(client, clock, grace_seconds=float("inf"), max_lost=2)
+    counter = cut_after(frontier, writes)
+    try:
+        Process(frontier, "first", clock).run()
+        del frontier.server._evaluate
+    except Died:
+        again = redis_frontier(client, clock, prefix=frontier.keys.prefix, grace_seconds=float("inf"), max_lost=2)
+        again.repair()
+        assert again.audit() == [], "a repaired store is sound"
+        again.reap(worker="first", started=[])
+        Process(again, "second", clock).run()
+        frontier = again
+    check_whole(frontier)
+    return int(client.get(counter) or 0)
+
+
+SHARES = [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 5))]
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_crawl_that_dies_after_any_of_its_writes_is_repaired_and_loses_nothing(redis_client, share):
+    total = crawl_cut_after(redis_client, NEVER)
+    assert total > 250
+    for writes in range(share, total + 1, len(SHARES)):
+        crawl_cut_after(redis_client, writes)
+
+
+def test_a_bucket_torn_while_it_splits_forgets_nothing(redis_client):
+    """Buckets of one member: with 4,096 of them and more ids than that, every call splits some."""
+    for writes in count(0, 3):
+        frontier = redis_frontier(redis_client)
+        ids = [record(f"{number:06}") for number in range(4090)]
+        frontier.offer(ids)
+        redis_client.hset(frontier.keys.meta, "fill", 1)
+        more = [record(f"more{number}") for number in range(10)]
+        counter = cut_after(frontier, writes)
+        try:
+            frontier.offer(more)
+        except Died:
+            again = redis_frontier(redis_client, prefix=frontier.keys.prefix)
+            again.repair()
+            assert again.audit() == []
+            assert again.offer([*ids, *more]).count(True) + again.counts().seen - 4100 <= 10
+            assert again.counts().seen == 4100
+            again.flush(force=True)
+            continue
+        assert int(redis_client.get(counter)) > 40
+        return
+
+
+def flush(store: RedisFrontier) -> None:
+    store.flush(force=True)
+
+
+def forget(store: RedisFrontier) -> None:
+    store.forget([record("a").id])
+
+
+@pytest.mark.parametrize("verb", [flush, forget])
+def test_flush_and_forget_cut_anywhere_can_be_sent_again(redis_client, verb):
+    for writes in [*range(40), 1000, 4000]:  # a flush sweeps 4,096 buckets
+        frontier = redis_frontier(redis_client)
+        frontier.offer([record("a"), record("b")])
+        [lease] = frontier.lease("w", 0, 1).leases
+        frontier.bury(lease.id, lease.token, "no")
+        cut_after(frontier, writes)
+        try:
+            verb(frontier)
+        except Died:
+            again = redis_frontier(redis_client, prefix=frontier.keys.prefix)
+            again.repair()
+            assert again.audit() == []
+            verb(again)
+            assert again.audit() == []
+            assert again.offer([record("a")]) == [True]
+        else:
+            assert verb is forget and writes > 3
+            return
+    assert verb is flush
