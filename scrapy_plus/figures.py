@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scrapy_plus.core.crawl import CrawlSnapshot
+    from scrapy_plus.core.outcome import CrawlSnapshot
 
 STATUS = "downloader/response_status_count/"
 

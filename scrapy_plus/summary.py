@@ -16,7 +16,7 @@ from scrapy_plus.http.url import without_password
 from scrapy_plus.log import printable
 
 if TYPE_CHECKING:
-    from scrapy_plus.core.crawl import CrawlSnapshot
+    from scrapy_plus.core.outcome import CrawlSnapshot
     from scrapy_plus.frontier.base import DeadLetter
 
 SHOWN_GROUPS = 10

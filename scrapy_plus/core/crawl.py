@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
@@ -17,61 +16,32 @@ from gevent.event import Event
 from scrapy_plus.core.attendants import Attendant
 from scrapy_plus.core.downloader import Downloader
 from scrapy_plus.core.limits import Limits
+from scrapy_plus.core.outcome import (
+    CrawlSnapshot,
+    Failure,
+    Page,
+    count_failure,
+    log_failure,
+    refuse_hidden_requests,
+    results_of,
+)
 from scrapy_plus.core.pipeline import PipelineChain
 from scrapy_plus.core.scheduler import Scheduler
-from scrapy_plus.core.seeder import Seeder, results_of
+from scrapy_plus.core.seeder import Seeder
 from scrapy_plus.core.spider import Spider
-from scrapy_plus.core.stats import ErrorGroup, Stats
-from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, HttpError, NotStorable, StopCrawl
-from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
+from scrapy_plus.core.stats import Stats
+from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, NotStorable, StopCrawl
+from scrapy_plus.frontier.base import Counts
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.chain import SpiderChain
-from scrapy_plus.rules.judge import Bury, Finish, Retry, Verdict, describe, judge
+from scrapy_plus.rules.judge import Retry, judge
 
 log = logging.getLogger("scrapy_plus.crawl")
 
 FINISHED = "finished"
+START_ERROR = "start_error"
 FAR_LOOK_SECONDS = 1.0
-
-
-@dataclass(slots=True)
-class Failure:
-    """What an errback gets: the request, the response if there was one, and the exception."""
-
-    request: Request
-    exception: BaseException
-    response: Response | None = None
-
-    @property
-    def value(self) -> BaseException:
-        return self.exception
-
-    def check(self, *kinds: type[BaseException]) -> type[BaseException] | None:
-        """The first of `kinds` that the exception is an instance of, or None."""
-        return next((kind for kind in kinds if isinstance(self.exception, kind)), None)
-
-
-@dataclass(slots=True)
-class Page:
-    """What one request led to, until it is settled."""
-
-    children: list[Request] = field(default_factory=list)
-    items: list[Any] = field(default_factory=list)
-    response: Response | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlSnapshot:
-    """One spider's crawl at one moment, for displays."""
-
-    spider: str
-    counts: Counts
-    stats: dict[str, Any]
-    errors: list[ErrorGroup]
-    sites: list[tuple[str, SiteFacts]]
-    finish_reason: str | None
-    dead: list[DeadLetter]
 
 
 class Crawl:
@@ -118,6 +88,9 @@ class Crawl:
         self._attendants = attendants
         self._has_crashed = False
         self._started_at = 0.0
+        self._ended_after = 0.0
+        self._is_closing = False
+        self._closed = Event()
         self._final: CrawlSnapshot | None = None
         self._latest: CrawlSnapshot | None = None
         self._looked_at = 0.0
@@ -223,6 +196,7 @@ class Crawl:
                 if isinstance(result, Request):
                     self._add_child(result, page, depth)
                 elif result is not None:
+                    refuse_hidden_requests(result, name)
                     page.items.append(self._middlewares.process_item(result))
         except StopCrawl as stop:
             self.stop(stop.reason)  # what was yielded before is kept
@@ -270,7 +244,7 @@ class Crawl:
     def _fail(self, request: Request, failure: BaseException, page: Page) -> None:
         retries = 0 if request.meta.get("dont_retry") else request.meta.get("max_retry_times", self._max_retries)
         verdict = self._judge(failure, request.retry_time, max_retries=retries, dice=random.random())
-        self._count_failure(request, failure, verdict)
+        count_failure(self.stats, log, request, failure, verdict)
         outcome = Page()
         if not isinstance(verdict, Retry) and request.errback:
             self._run_errback(request, failure, page.response, outcome)
@@ -278,7 +252,7 @@ class Crawl:
         try:
             self.scheduler.fail_request(request, verdict, status=status, children=outcome.children)
         except NotStorable as error:
-            self._log_failure(f"what the errback of {request!r} yielded is left out", error)
+            log_failure(log, f"what the errback of {request!r} yielded is left out", error)
             self.scheduler.fail_request(request, verdict, status=status)
         self._after_page(True)
 
@@ -291,35 +265,7 @@ class Crawl:
         except StopCrawl as stop:
             self.stop(stop.reason)
         except Exception as error:
-            self._log_failure(f"errback of {request!r} failed", error)
-
-    def _count_failure(self, request: Request, failure: BaseException, verdict: Verdict) -> None:
-        reason = describe(failure)
-        if isinstance(failure, CallbackFailed):
-            cause = failure.__cause__ or failure
-            self.stats.inc("spider_exceptions_count")
-            self.stats.inc(f"spider_exceptions/{type(cause).__name__}")
-            self._log_failure(f"{failure} on {request!r}", cause)
-        elif not hasattr(failure, "permanent"):  # no failure of the network, but of somebody's code
-            self.stats.inc(f"exceptions/{type(failure).__name__}")
-            self._log_failure(f"a middleware or pipeline failed on {request!r}", failure)
-        if isinstance(verdict, Retry):
-            self.stats.inc("retry/count")
-            self.stats.inc(f"retry/reason_count/{type(failure).__name__}")
-            log.debug("retrying %r in %.1f s: %s", request, verdict.delay_seconds, reason)
-            return
-        self.stats.error(reason, request.full_url)
-        if isinstance(verdict, Finish) and isinstance(failure, HttpError):
-            self.stats.inc("httperror/response_ignored_count")
-            self.stats.inc(f"httperror/response_ignored_status_count/{failure.response.status_code}")
-            log.info("ignored %r: %s", request, reason)
-        elif isinstance(verdict, Bury):
-            if request.retry_time:
-                self.stats.inc("retry/max_reached")
-            log.warning("buried %r after %d tries: %s", request, request.attempt, reason)
-
-    def _log_failure(self, what: str, failure: BaseException) -> None:
-        log.error("%s", what, exc_info=(type(failure), failure, failure.__traceback__))
+            log_failure(log, f"errback of {request!r} failed", error)
 
     # -- its end ------------------------------------------------------------------------------------------------------
 
@@ -350,7 +296,7 @@ class Crawl:
     def check_end(self) -> None:
         """Ends the crawl if the store says that nothing is left to do."""
         if self.finish_reason is None and self.scheduler.finish():
-            self.finish_reason = FINISHED
+            self.finish_reason = START_ERROR if self._seeder.has_crashed else FINISHED
         self._end_if_quiet()
 
     def worker_left(self) -> None:
@@ -359,11 +305,16 @@ class Crawl:
         self._end_if_quiet()
 
     def _end_if_quiet(self) -> None:
-        if self.finish_reason is not None and self.active == 0:
+        if self.finish_reason is not None and self.active == 0 and not self.ended.is_set():
+            self._ended_after = self._elapsed()
             self.ended.set()
 
     def close(self, reason: str | None = None) -> None:
-        """Closes pipelines, transport and frontier; each gets its turn even if another fails."""
+        """Closes pipelines, transport and frontier, once; each gets its turn even if another fails."""
+        if self._is_closing:
+            self._closed.wait()
+            return
+        self._is_closing = True
         self.finish_reason = self.finish_reason or reason or "stopped"
         self._try("closing the pipelines", self._pipelines.close)
         self._try(f"{self.spider.name}.closed", partial(self.spider.closed, self.finish_reason))
@@ -373,13 +324,14 @@ class Crawl:
         self._finish_stats()
         self._try("the last look at the store", self._keep_final)
         self._try("closing the store", self.scheduler.close)
+        self._closed.set()
 
     def _try(self, what: str, step: Callable[[], Any]) -> None:
         try:
             step()
         except Exception as failure:
             self._has_crashed = True
-            self._log_failure(f"{what} failed", failure)
+            log_failure(log, f"{what} failed", failure)
 
     def _keep_final(self) -> None:
         self._final = self._look()
@@ -387,7 +339,7 @@ class Crawl:
     def _finish_stats(self) -> None:
         self.stats.set("finish_reason", self.finish_reason)
         self.stats.set("finish_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
-        self.stats.set("elapsed_time_seconds", round(self._elapsed(), 3))
+        self.stats.set("elapsed_time_seconds", round(self._ended_after or self._elapsed(), 3))
 
     def snapshot(self) -> CrawlSnapshot:
         """The crawl as it stands; after its end, as it ended. A far store is asked once a second at most."""

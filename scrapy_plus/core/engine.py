@@ -16,7 +16,8 @@ import gevent
 from gevent.event import Event
 from gevent.lock import Semaphore
 
-from scrapy_plus.core.crawl import Crawl, CrawlSnapshot
+from scrapy_plus.core.crawl import Crawl
+from scrapy_plus.core.outcome import CrawlSnapshot
 from scrapy_plus.errors import UsageError
 from scrapy_plus.http.request import Request
 from scrapy_plus.patching import refuse_if_too_late
@@ -161,9 +162,14 @@ class Engine:
             log.info("spider %s stopped: %d requests are left in the queue", crawl.spider.name, counts.pending)
 
     def _end_when_all_have(self) -> None:
-        for crawl in self.crawls:
-            crawl.ended.wait()
+        """Each crawl is closed when it ends: its files need not wait for the others."""
+        closers = [gevent.spawn(self._close_at_its_end, crawl) for crawl in self.crawls]
+        gevent.joinall(closers)
         self._ended.set()
+
+    def _close_at_its_end(self, crawl: Crawl) -> None:
+        crawl.ended.wait()
+        crawl.close()
 
     def _check_limits(self) -> None:
         while True:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import gevent
 from gevent.event import Event
 
+from scrapy_plus.core.outcome import log_failure, results_of
 from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.errors import CursorMoved, DontCloseSpider, FrontierError, NotStorable, StopCrawl
@@ -107,10 +107,11 @@ class Seeder:
         except (StopCrawl, FrontierError):
             raise
         except Exception as failure:
-            self.has_crashed = True
-            self._log("start_requests failed; what it yielded before is crawled", failure)
+            self._tell("start_requests failed; what it yielded before is crawled", failure)
         if not self._is_stopped:
             self._flush()
+            if not self._position and not self.has_crashed:
+                log.warning("spider %s has nothing to start with: no start_urls, no start_requests", self._spider.name)
             self._scheduler.end_seeding(self._position)
             self.on_ready()
 
@@ -161,7 +162,7 @@ class Seeder:
         except NotStorable as error:
             if len(batch) == 1:
                 self._scheduler.stats.error(describe(error), batch[0].full_url)
-                self._log(f"the seed {batch[0]!r} is left out", error)
+                log_failure(log, f"the seed {batch[0]!r} is left out", error)
                 self._position = start
                 return
             self._position = start
@@ -203,24 +204,12 @@ class Seeder:
         except (StopCrawl, FrontierError):
             raise
         except Exception as failure:
-            self.has_crashed = True
-            self._log(f"on_idle of {self._spider.name} failed", failure)
+            self._tell(f"on_idle of {self._spider.name} failed", failure)
         finally:
             self._flush()
         return False
 
-    def _log(self, what: str, failure: BaseException) -> None:
-        log.error("%s", what, exc_info=(type(failure), failure, failure.__traceback__))
-
-
-def results_of(given: Any) -> Iterable[Any]:
-    """What a method of a spider gave, one by one: it may be a generator, a list, a single object or None."""
-    if given is None:
-        return ()
-    if isinstance(given, list | tuple | set | Iterator):
-        return given
-    if hasattr(given, "__aiter__") or hasattr(given, "__await__"):
-        if hasattr(given, "close"):
-            given.close()  # a coroutine that is never awaited would warn of itself
-        raise TypeError("async callbacks are not supported; write a plain method (gevent makes it concurrent)")
-    return (given,)
+    def _tell(self, what: str, failure: Exception) -> None:
+        self.has_crashed = True
+        self._scheduler.stats.error(describe(failure), f"(the seeds of {self._spider.name})")
+        log_failure(log, what, failure)

@@ -49,8 +49,14 @@ class Spider:
         if inspect.isasyncgenfunction(start):
             yield from _pull(start())
             return
+        wrong = []
         for url in (*_as_urls(self.start_urls), *_as_urls(self.start_url)):
-            yield Request(url)
+            try:
+                yield Request(url)
+            except (ValueError, TypeError) as error:
+                wrong.append(str(error))
+        if wrong:  # told when the others are taken in: one slip among thousands must not cost them
+            raise ValueError(f"start_urls: {'; '.join(wrong[:5])}{' ...' if len(wrong) > 5 else ''}")
 
     def parse(self, response: Response) -> Any:
         """What a page gives: items and requests, as a generator, a list, one of them, or None."""

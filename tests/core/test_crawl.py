@@ -559,6 +559,47 @@ def test_a_start_requests_that_raises_is_told_and_what_came_before_is_crawled(ca
     assert "no more seeds" in caplog.text
 
 
+def test_one_wrong_start_url_does_not_cost_the_others(caplog):
+    class Slips(Spider):
+        name = "slips"
+        start_urls = [A, "shop.test/no-scheme", 7, B]
+
+        def parse(self, response):
+            return {"url": response.url}
+
+    result = crawl(Slips, site(A, B))
+    assert [item["url"] for item in result.items] == [A, B]
+    assert (result.exit_code, result.finish_reason) == (1, "start_error")
+    assert "shop.test/no-scheme" in caplog.text
+
+
+def test_a_spider_with_nothing_to_start_with_says_so(caplog):
+    class Typo(Spider):
+        name = "typo"
+        start_ursl = [A]
+
+    assert crawl(Typo, site(A)).exit_code == 0
+    assert "has nothing to start with" in caplog.text
+
+
+@pytest.mark.parametrize("hidden", [lambda r: r.follow_all(["/b"]), lambda r: [Request(B)]], ids=["generator", "list"])
+def test_requests_that_would_be_lost_inside_an_item_are_refused(hidden):
+    class Forgets(ShopSpider):
+        def parse(self, response):
+            yield hidden(response)
+
+    result = crawl(Forgets, site(A, B))
+    assert "write `yield from`" in result.dead[0].reason
+
+
+def test_a_list_without_requests_is_an_item():
+    class Lists(ShopSpider):
+        def parse(self, response):
+            yield [1, 2]
+
+    assert crawl(Lists, site(A)).items == [[1, 2]]
+
+
 def test_a_seed_that_is_no_request_is_told(caplog):
     class Wrong(Spider):
         name = "wrong"
