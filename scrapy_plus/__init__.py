@@ -9,8 +9,8 @@ patch()
 
 from scrapy_plus.cli import run  # noqa: E402
 from scrapy_plus.cli.embedded import project_engine  # noqa: E402
-from scrapy_plus.core.outcome import Failure  # noqa: E402
 from scrapy_plus.core.engine import Engine  # noqa: E402
+from scrapy_plus.core.outcome import Failure  # noqa: E402
 from scrapy_plus.core.pipeline import Pipeline  # noqa: E402
 from scrapy_plus.core.spider import Spider  # noqa: E402
 from scrapy_plus.errors import DontCloseSpider, DropItem, DropRequest, StopCrawl  # noqa: E402

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scrapy_plus.core.outcome import CrawlSnapshot
 from scrapy_plus.core.engine import EngineSnapshot
+from scrapy_plus.core.outcome import CrawlSnapshot
 from scrapy_plus.core.stats import ErrorGroup, Stats
 from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
 from scrapy_plus.http.codec import encode
