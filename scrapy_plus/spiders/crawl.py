@@ -92,7 +92,7 @@ class CrawlSpider(Spider):
     def _results(self, response: Response, results: Any) -> Iterable[Any]:
         if results is None:
             results = ()
-        elif isinstance(results, dict) or not isinstance(results, Iterable):
+        elif not isinstance(results, list | tuple | set | Iterator):  # a single item, though it may be iterable
             results = (results,)
         return self.process_results(response, results)
 
