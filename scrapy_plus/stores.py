@@ -11,6 +11,8 @@ from scrapy_plus.conf.redis_address import RedisAddress, before_tag, parse_redis
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
 from scrapy_plus.core.committer import Committer
+from scrapy_plus.core.started import StartedFile
+from scrapy_plus.errors import NodesAlive, UsageError
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.frontier.redis import RedisFrontier
@@ -24,18 +26,40 @@ PREFETCH = 2
 """Leases kept ready, in pages worked on at a time: less leaves workers waiting, more breaks the order of the crawl."""
 RENEWALS_A_LEASE = 3
 NODE = "SCRAPY_PLUS_NODE"
-"""The environment variable in which a supervisor names the worker that it starts."""
+STARTED = "SCRAPY_PLUS_STARTED"
+"""The environment variables in which a supervisor gives a worker process its name, and where to tell what it does."""
 
 
 def open_store(settings: Settings) -> MemoryStore | RedisStore:
     """The store that ROLE and SCHEDULER_PERSIST ask for: any role, or persistence, needs a Redis."""
-    return RedisStore(settings) if settings.ROLE or settings.SCHEDULER_PERSIST else MemoryStore()
+    if settings.ROLE or settings.SCHEDULER_PERSIST:
+        return RedisStore(settings)
+    if settings.WORKERS:
+        raise UsageError(
+            "--workers needs a store that processes can share: say master or slave, or SCHEDULER_PERSIST = True"
+        )
+    return MemoryStore()
+
+
+def begin(frontier: Frontier, settings: Settings) -> None:
+    """Empties the store if this start shall be a fresh one; a slave only joins. Raises UsageError while others work."""
+    if settings.SCHEDULER_FLUSH_ON_START and settings.ROLE != "slave":
+        try:
+            frontier.flush()
+        except NodesAlive as error:
+            raise UsageError(f"not started anew: {error}") from None
 
 
 def pace_of(settings: Settings) -> Pace:
     """How every site is asked that has no pace of its own."""
     jitter = JITTER if settings.RANDOMIZE_DOWNLOAD_DELAY else 0.0
     return Pace(settings.DOWNLOAD_DELAY, settings.CONCURRENT_REQUESTS_PER_DOMAIN, jitter=jitter)
+
+
+def concurrency_of(settings: Settings) -> int:
+    """How many requests this process works on at a time: none, if it only seeds or watches."""
+    is_watching = settings.ROLE == "master" or settings.WORKERS
+    return 0 if is_watching else settings.CONCURRENT_REQUESTS
 
 
 class MemoryStore:
@@ -65,6 +89,7 @@ class RedisStore:
     def __init__(self, settings: Settings) -> None:
         address, notes = redis_address(settings.as_dict())
         self._embedded: Any = None
+        self._started: StartedFile | None = None
         if address is None:
             address = self._start_embedded(settings.project_dir)
         self._address: RedisAddress = address
@@ -98,8 +123,14 @@ class RedisStore:
         )
 
     def committer(self, frontier: Frontier, settings: Settings) -> Committer:
-        prefetch = 0 if settings.ROLE == "master" else PREFETCH * settings.CONCURRENT_REQUESTS
-        return Committer(frontier, worker=os.environ.get(NODE), is_remote=True, prefetch=prefetch)
+        """One that makes the calls in a greenlet; a worker process bears the name that its supervisor gave it."""
+        prefetch = PREFETCH * concurrency_of(settings)
+        path = os.environ.get(STARTED)
+        if path and self._started is None:
+            self._started = StartedFile(Path(path), max(1, settings.CONCURRENT_REQUESTS))
+        return Committer(
+            frontier, worker=os.environ.get(NODE), is_remote=True, prefetch=prefetch, started=self._started
+        )
 
     def attendants(
         self, spider_name: str, frontier: Frontier, committer: Committer, settings: Settings

@@ -27,7 +27,7 @@ from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
 from scrapy_plus.pipelines.feeds import Feed, build_feeds
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.pace import Pace
-from scrapy_plus.stores import MemoryStore, RedisStore, open_store, pace_of
+from scrapy_plus.stores import MemoryStore, RedisStore, begin, concurrency_of, open_store, pace_of
 from scrapy_plus.transport.base import Transport
 from scrapy_plus.transport.requests_session import RequestsTransport
 
@@ -63,7 +63,7 @@ def engine_arguments(
 
     return {
         "make_crawls": make_crawls,
-        "concurrency": 0 if settings.ROLE == "master" else settings.CONCURRENT_REQUESTS,
+        "concurrency": concurrency_of(settings),
         "shutdown_seconds": settings.SHUTDOWN_SECONDS,
         "observers": observers,
         "on_closed": lambda: stores.pop().close(),
@@ -146,6 +146,7 @@ def build_crawl(
     spider.settings = settings
     spider.stats = stats
     frontier = store.frontier(str(spider.name), settings)
+    begin(frontier, settings)
     committer = store.committer(frontier, settings)
     scheduler = build_scheduler(spider, settings, committer, stats)
     downloader = Downloader(

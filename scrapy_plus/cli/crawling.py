@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from scrapy_plus.conf.options import FORMATS
 from scrapy_plus.conf.settings import Added, Settings
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.errors import UsageError
+from scrapy_plus.stores import NODE
+from scrapy_plus.supervisor import Supervisor, worker_command
 from scrapy_plus.terminal import Terminal, is_terminal
 from scrapy_plus.wiring import build_engine, spider_classes
 
@@ -65,22 +68,47 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
         log.setup(level, settings.LOG_FILE, settings.LOG_FORMAT, settings.LOG_DATEFORMAT)
         # A panel would be drawn over items that go to the same screen.
         has_panel = settings.PANEL and not (is_stdout_taken and is_terminal(sys.__stdout__))
-        terminal = Terminal(panel=has_panel, stats_seconds=settings.LOG_STATS_SECONDS)
-        engine = build_engine(settings, names=names or None, arguments=dict(arguments), observers=[terminal])
+        observers: list[Any] = (
+            [] if NODE in os.environ else [Terminal(panel=has_panel, stats_seconds=settings.LOG_STATS_SECONDS)]
+        )
+        if settings.WORKERS:
+            observers.append(
+                Supervisor(
+                    worker_command(),
+                    settings.WORKERS,
+                    environment={"SCRAPY_PLUS_WORKERS": "0", "SCRAPY_PLUS_ROLE": "slave"},
+                )
+            )
+        engine = build_engine(settings, names=names or None, arguments=dict(arguments), observers=observers)
         sys.exit(engine.start())
 
 
 @click.command("run", cls=Command, short_help="Crawl with the spiders of the project.")
 @click.argument("words", nargs=-1, metavar="[master|slave] [SPIDER]...")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Crawl with N processes, watched by this one.")
+@click.option(
+    "--fresh", is_flag=True, help="Start anew, forgetting what is queued and seen; refused while others work."
+)
 @crawl_options
-def run_command(words: tuple[str, ...], arguments: Pairs, assignments: Pairs, nolog: bool, **options: Any) -> None:
+def run_command(
+    words: tuple[str, ...],
+    arguments: Pairs,
+    assignments: Pairs,
+    nolog: bool,
+    workers: int | None,
+    fresh: bool,
+    **options: Any,
+) -> None:
     """Crawl with all spiders of the project, or those that are named.
 
     `python main.py` is the same. Exit codes: 0 finished, 1 crashed, 2 wrong usage or settings, 3 finished with dead
     letters, 130 or 143 stopped by a signal.
     """
     role, names = (words[0], words[1:]) if words[:1] and words[0] in ROLES else (None, words)
-    more: Mapping[str, Any] = {**overrides(**options), **({"ROLE": role} if role else {})}
+    more = overrides(**options)
+    more |= {"ROLE": role} if role else {}
+    more |= {"WORKERS": workers} if workers else {}
+    more |= {"SCHEDULER_FLUSH_ON_START": True} if fresh else {}
     settings = load_project(assignments, more=more)
     need_project(settings)
     start(settings, names, arguments, nolog=nolog)

@@ -79,6 +79,12 @@ ROLE = project(
     optional(choice("master", "slave")),
     one_spider=False,
 )
+WORKERS = project(
+    0,
+    "How many worker processes this one starts and watches; it crawls by itself only with 0. They need a role.",
+    number(0, 1000, whole=True),
+    one_spider=False,
+)
 SCHEDULER_PERSIST = project(
     False,
     "Whether requests are kept outside the process, so that a crawl can be resumed and shared.",

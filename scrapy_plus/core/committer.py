@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import gevent
 from gevent.event import Event
 
+from scrapy_plus.core.started import StartedFile
 from scrapy_plus.errors import FrontierError
 from scrapy_plus.frontier.base import Ask, Frontier, Lease, LeaseAnswer, Page, Token
 
@@ -70,7 +71,13 @@ class Committer:
     """
 
     def __init__(
-        self, frontier: Frontier, *, worker: str | None = None, is_remote: bool = False, prefetch: int = 0
+        self,
+        frontier: Frontier,
+        *,
+        worker: str | None = None,
+        is_remote: bool = False,
+        prefetch: int = 0,
+        started: StartedFile | None = None,
     ) -> None:
         self.frontier = frontier
         self.worker = worker or uuid.uuid4().hex
@@ -83,6 +90,7 @@ class Committer:
         self.on_news: Callable[[], None] = lambda: None
         self.free_workers: Callable[[], int] = lambda: 1
         self._prefetch = prefetch
+        self._started = started
         self._base = 0
         self._inbox: deque[Lease] = deque()
         self._outbox = Outbox()
@@ -105,6 +113,8 @@ class Committer:
             held = self.held.get(lease.id)
             if held is not None and lease.id not in self.lost:
                 held.started_at = time.monotonic()
+                if self._started is not None:
+                    self._started.add(lease.id)
                 self._wake_if_hungry()
                 return lease
             self.forget(lease.id)
@@ -115,18 +125,23 @@ class Committer:
         """Hands in a page; `then` is told which of its children were taken, or None if it was ours no more."""
         self._outbox.pages.append(page)
         self._outbox.thens.append(then)
-        self._put()
+        self._end(page.id)
 
     def retry(self, id: bytes, token: Token, delay_seconds: float) -> None:
         self._outbox.retries.append((id, token, delay_seconds))
-        self._put()
+        self._end(id)
 
     def release(self, id: bytes, token: Token) -> None:
         self._outbox.releases.append((id, token))
-        self._put()
+        self._end(id)
 
     def fetched(self, id: bytes, token: Token) -> None:
         self._outbox.fetched.append((id, token))
+        self._put()
+
+    def _end(self, id: bytes) -> None:
+        if self._started is not None:
+            self._started.remove(id)
         self._put()
 
     def _put(self) -> None:

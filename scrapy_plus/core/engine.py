@@ -75,7 +75,7 @@ class Engine:
             return
         self._make_crawls = make_crawls
         self._concurrency = concurrency
-        self._shutdown_seconds = shutdown_seconds
+        self.shutdown_seconds = shutdown_seconds
         self.observers = list(observers)
         self._on_closed = on_closed
         self.crawls: Sequence[Crawl] = ()
@@ -92,7 +92,7 @@ class Engine:
         self._timer: gevent.Greenlet | None = None
         self._timer_at = float("inf")
         self._ended = Event()
-        self._signals: list[int] = []
+        self.signals: list[int] = []
         self._started_at = time.monotonic()
         self._finished_at: float | None = None
 
@@ -109,7 +109,7 @@ class Engine:
             refuse_if_too_late()
         with _Signals(self._on_signal):
             exit_code = self._run()
-        if self._signals:
+        if self.signals:
             raise SystemExit(exit_code)
         return exit_code
 
@@ -139,7 +139,7 @@ class Engine:
     def _close(self, greenlets: list[gevent.Greenlet], opened: list[Crawl]) -> None:
         self._state = "stopping"
         gevent.killall(greenlets, timeout=KILL_SECONDS)
-        if self._signals:
+        if self.signals:
             self._say_what_is_left()
         for crawl in opened:
             crawl.close()
@@ -183,9 +183,15 @@ class Engine:
         for crawl in self.crawls:
             crawl.stop(reason)
 
+    def crash(self, reason: str) -> None:
+        """Nothing can go on; the exit code says so."""
+        log.error("the crawl ends: %s", reason)
+        for crawl in self.crawls:
+            crawl.crash()
+
     def _exit_code(self) -> int:
-        if self._signals:
-            return EXIT_SIGNAL + self._signals[0]
+        if self.signals:
+            return EXIT_SIGNAL + self.signals[0]
         if any(crawl.has_crashed for crawl in self.crawls):
             return EXIT_CRASHED
         has_dead = any(crawl.snapshot().counts.dead for crawl in self.crawls)
@@ -195,21 +201,21 @@ class Engine:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """Once: stop gently. Twice: at once. It may come while a callback computes, so the hub is told from outside."""
-        self._signals.append(number)
-        if len(self._signals) > 2:
+        self.signals.append(number)
+        if len(self.signals) > 2:
             os._exit(EXIT_SIGNAL + number)
-        if len(self._signals) == 2:
+        if len(self.signals) == 2:
             signal.signal(signal.SIGALRM, lambda *_: os._exit(EXIT_SIGNAL + number))
             signal.alarm(2)  # a hub that does not turn would not hear of it
         gevent.get_hub().loop.run_callback_threadsafe(self._heed_signals)
 
     def _heed_signals(self) -> None:
-        number = self._signals[0]
-        if len(self._signals) == 1:
+        number = self.signals[0]
+        if len(self.signals) == 1:
             name = signal.Signals(number).name
-            log.info("%s: finishing the pages in flight (at most %g s); again: at once", name, self._shutdown_seconds)
+            log.info("%s: finishing the pages in flight (at most %g s); again: at once", name, self.shutdown_seconds)
             self.stop("shutdown")
-            gevent.spawn_later(self._shutdown_seconds, self._ended.set)
+            gevent.spawn_later(self.shutdown_seconds, self._ended.set)
         else:
             self._ended.set()
 

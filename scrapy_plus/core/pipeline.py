@@ -11,6 +11,9 @@ from scrapy_plus.errors import DropItem
 
 log = logging.getLogger(__name__)
 
+MAX_DROP_REASONS = 20
+MAX_REASON_LENGTH = 120
+
 
 class Pipeline:
     """The base class for pipelines, though any object with some of these methods will do.
@@ -54,6 +57,7 @@ class PipelineChain:
         self._stores = [one for one in self._pipelines if hasattr(one, "store")]
         self._flushes = _methods(self._pipelines, "flush")
         self._forgetful: set[str] = set()
+        self._drop_reasons: set[str] = set()
         self._opened: list[Any] = []
 
     def open(self) -> None:
@@ -98,7 +102,13 @@ class PipelineChain:
     def _drop(self, reason: DropItem) -> None:
         log.debug("item dropped: %s", reason)
         self._stats.inc("item_dropped_count")
-        self._stats.inc(f"item_dropped_reasons_count/{type(reason).__name__}")
+        name = type(reason).__name__
+        self._stats.inc(f"item_dropped_reasons_count/{name}")
+        # Messages that differ from item to item ("no price: http://...") must not become a counter each.
+        message = f"{name}: {reason}"[:MAX_REASON_LENGTH] if str(reason) else name
+        if message in self._drop_reasons or len(self._drop_reasons) < MAX_DROP_REASONS:
+            self._drop_reasons.add(message)
+            self._stats.inc(f"item_dropped_messages_count/{message}")
 
     def _warn_of_nothing(self, name: str) -> None:
         if name not in self._forgetful:
