@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scrapy_plus.core.outcome import CrawlSnapshot
 
+SHORTEST_SECONDS = 0.1
+"""Below it a rate says nothing: three pages that nothing had to be waited for are no thousand a second."""
 STATUS = "downloader/response_status_count/"
 
 
@@ -83,7 +85,7 @@ class Rates:
 
 
 def _ratio(count: float, seconds: float) -> float:
-    return count / seconds if seconds > 0 else 0.0
+    return count / seconds if seconds >= SHORTEST_SECONDS else 0.0
 
 
 def show_rate(per_second: float) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scrapy_plus.errors import Undecodable
-from scrapy_plus.figures import counted, figures, show_bytes, show_counts, show_duration, show_rate
+from scrapy_plus.figures import SHORTEST_SECONDS, counted, figures, show_bytes, show_counts, show_duration, show_rate
 from scrapy_plus.http.codec import decode
 from scrapy_plus.http.url import without_password
 from scrapy_plus.log import printable
@@ -38,7 +38,8 @@ def rows(crawl: CrawlSnapshot, elapsed_seconds: float) -> Iterator[Row]:
     stats, now = crawl.stats, figures([crawl])
     seconds = stats.get("elapsed_time_seconds", elapsed_seconds)
     yield "duration", show_duration(seconds)
-    yield "pages", f"{now.pages:,}  ({show_rate(now.pages / seconds if seconds else 0.0)})"
+    rate = f"  ({show_rate(now.pages / seconds)})" if seconds >= SHORTEST_SECONDS else ""
+    yield "pages", f"{now.pages:,}{rate}"
     yield "items", _items(now.items, stats)
     yield "bytes", show_bytes(now.bytes)
     yield from _counts("status codes", dict(now.statuses))
@@ -47,7 +48,7 @@ def rows(crawl: CrawlSnapshot, elapsed_seconds: float) -> Iterator[Row]:
     yield from _counts("spider errors", counted(stats, "spider_exceptions/"))
     yield from _number("duplicates", stats.get("dupefilter/filtered", 0))
     yield from _counts("dropped", counted(stats, "request_dropped_reasons_count/"))
-    yield from _counts("dropped items", counted(stats, "item_dropped_reasons_count/"))
+    yield from _dropped_items(stats)
     yield from _counts("log", {k: v for k, v in counted(stats, "log_count/").items() if k not in ("DEBUG", "INFO")})
     yield from _number("left in queue", crawl.counts.pending)
     yield from _failures(crawl)
@@ -58,6 +59,16 @@ def _items(count: int, stats: dict[str, Any]) -> str:
     places = counted(stats, "item_stored_count/")
     shown = ", ".join("standard output" if place == "-" else place for place in places)
     return f"{count:,}" + (f"  in {shown}" if shown else "")
+
+
+def _dropped_items(stats: dict[str, Any]) -> Iterator[Row]:
+    """The messages of the exceptions that dropped them, most frequent first."""
+    messages = sorted(counted(stats, "item_dropped_messages_count/").items(), key=lambda one: (-one[1], one[0]))
+    for message, count in messages[:SHOWN_GROUPS]:
+        yield "dropped items", f"{count:,} x {message}"
+    others = stats.get("item_dropped_count", 0) - sum(count for _, count in messages[:SHOWN_GROUPS])
+    if others > 0:
+        yield "dropped items", f"{others:,} x other reasons"
 
 
 def _counts(label: str, counts: dict[str, int]) -> Iterable[Row]:

@@ -33,6 +33,31 @@ def test_a_new_project_runs_at_once_and_its_items_are_there(made):
     assert all(item["author"] for item in items)
 
 
+def test_the_items_of_a_second_spider_pass_the_pipeline_of_a_new_project(made):
+    (made / "spiders" / "titles.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from scrapy_plus import Item, Spider\n"
+        "@dataclass\n"
+        "class Title:\n"
+        "    title: str\n"
+        "class TitlesSpider(Spider):\n"
+        "    name = 'titles'\n"
+        "    start_urls = ['http://demo.test/']\n"
+        "    def parse(self, response):\n"
+        "        yield from ({'title': 'a'}, Item('b'), Title('c'), 'd')\n",
+        "utf-8",
+    )
+    done = python("main.py", "titles", "-s", "SPIDERS=spiders.titles.TitlesSpider", "-O", "-", cwd=made)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 4
+
+
+def test_an_item_that_the_pipeline_of_a_new_project_drops_is_told_with_its_reason(made):
+    page = made / "site" / "index.html"
+    page.write_text(page.read_text("utf-8") + "<div class=quote><span class=text>x</span></div>", "utf-8")
+    assert "1 x DropItem: no author" in python("main.py", "--nolog", cwd=made).stderr
+
+
 def test_the_generated_test_of_a_new_project_passes(made):
     done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=made)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -68,6 +68,20 @@ def test_an_item_that_is_dropped_goes_no_further_and_is_counted_with_its_reason(
     assert stats.get("item_dropped_reasons_count/TooDear") == 1
 
 
+def test_the_messages_of_drops_are_counted_but_only_so_many_different_ones():
+    class Drops:
+        def process_item(self, item, spider):
+            raise DropItem(*item)
+
+    pipelines, stats = chain(Drops())
+    pipelines.process([["no author"], ["no author"], [], ["long " * 100], *[[f"no price at {n}"] for n in range(99)]])
+    counts = {name: count for name, count in stats.as_dict().items() if name.startswith("item_dropped_messages_count/")}
+    assert counts["item_dropped_messages_count/DropItem: no author"] == 2
+    assert counts["item_dropped_messages_count/DropItem"] == 1
+    assert len(counts) == 20 and max(map(len, counts)) < 160
+    assert stats.get("item_dropped_count") == 103
+
+
 def test_a_pipeline_that_forgets_to_return_the_item_is_warned_of_once_and_loses_nothing(caplog):
     class Forgetful:
         def process_item(self, item, spider):

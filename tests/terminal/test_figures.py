@@ -32,6 +32,8 @@ def test_rates_before_anything_happened_are_zero():
     rates = Rates()
     rates.add(0.0, Figures(pages=3))
     assert rates.average("pages") == 0
+    rates.add(0.01, Figures(pages=3))
+    assert rates.average("pages") == 0 == rates.now("pages"), "too early to tell"
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,22 @@ def test_the_summary_leaves_out_what_did_not_happen():
     assert "errors" not in text
 
 
+def test_the_summary_says_why_items_were_dropped():
+    stats = {f"item_dropped_messages_count/DropItem: {n}": 1 for n in range(12)}
+    stats |= {"item_dropped_messages_count/DropItem: no author": 11, "item_dropped_count": 30}
+    text = shown(summary(crawl(finish_reason="finished", stats=stats), 1.0))
+    assert re.search(r"dropped items +11 x DropItem: no author", text)
+    assert re.search(r"dropped items +10 x other reasons", text)
+    assert text.count("dropped items") == 11
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.0, "3"), (0.09, "3"), (0.5, "3  (6.0/s)")])
+def test_the_summary_gives_no_rate_of_what_took_no_time(seconds, said):
+    stats = {"downloader/response_count": 3, "elapsed_time_seconds": seconds}
+    text = shown(summary(crawl(finish_reason="finished", stats=stats), 60.0))
+    assert re.search(rf"pages +{re.escape(said)} *$", text, re.MULTILINE)
+
+
 def test_the_summary_stays_short_when_much_went_wrong():
     from scrapy_plus.core.stats import ErrorGroup
 
