@@ -112,6 +112,7 @@ class Csv(Format):
 
     def __init__(self, *, fields: Fields = None, encoding: str = "utf-8", csv_safe: bool = True) -> None:
         super().__init__(fields=fields, encoding=encoding, csv_safe=csv_safe)
+        self._is_chosen = bool(fields)  # then somebody meant to leave the others out
         self._unknown: set[str] = set()
 
     def encode(self, items: Sequence[Any], *, is_empty: bool) -> bytes:
@@ -125,7 +126,7 @@ class Csv(Format):
 
     def _row(self, fields: dict[str, Any]) -> list[str]:
         unknown = fields.keys() - self._names.keys() - self._unknown
-        if unknown:
+        if unknown and not self._is_chosen:
             self._unknown |= unknown
             log.warning("not in the CSV header, left out: %s; name all fields in FEED_EXPORT_FIELDS", sorted(unknown))
         return [to_cell(fields.get(name), safe=self._csv_safe) for name in self._names]
