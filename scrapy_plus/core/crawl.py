@@ -155,6 +155,7 @@ class Crawl:
     def crawl(self, request: Request) -> None:
         """Fetch, parse and settle one request. Its failures end here, as a verdict."""
         page = Page()
+        self.stats.begin_page()
         try:
             answer = self.downloader.get_response(request)
             self.scheduler.fetched(request)
@@ -179,6 +180,8 @@ class Crawl:
             raise
         else:
             self._after_page(bool(page.children))
+        finally:
+            self.stats.end_page()
 
     def _parse(self, request: Request, response: Response, page: Page) -> None:
         page.response = response

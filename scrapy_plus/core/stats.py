@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+
+# Each greenlet has a context of its own, so that pages that are worked on side by side are told apart.
+_page_counts: ContextVar[dict[str, int] | None] = ContextVar("page counts", default=None)
 
 
 @dataclass(slots=True)
@@ -26,12 +30,34 @@ class Stats:
 
     def inc(self, name: str, count: int = 1) -> None:
         self._values[name] = self._values.get(name, 0) + count
-        self._increments[name] = self._increments.get(name, 0) + count
+        counts = _page_counts.get()
+        if counts is None:
+            counts = self._increments
+        counts[name] = counts.get(name, 0) + count
+
+    def begin_page(self) -> None:
+        """From now on this greenlet counts for one page: a store adds its counts only if it takes the page."""
+        _page_counts.set({})
+
+    def end_page(self) -> None:
+        """What is left of the page's counts is not for its page: it comes again, but what happened has happened."""
+        counts = _page_counts.get()
+        _page_counts.set(None)
+        if counts:
+            self._add(counts)
 
     def take_increments(self) -> dict[str, int]:
-        """What was counted since the last call, for the store that adds up the counts of all processes."""
+        """What was counted for this greenlet's page, and since the last call for none: to be added by the store."""
+        counts = _page_counts.get()
+        _page_counts.set(None)
+        if counts:
+            self._add(counts)
         taken, self._increments = self._increments, {}
         return taken
+
+    def _add(self, counts: dict[str, int]) -> None:
+        for name, count in counts.items():
+            self._increments[name] = self._increments.get(name, 0) + count
 
     def set(self, name: str, value: Any) -> None:
         self._values[name] = value
