@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import gevent
+
 from scrapy_plus.errors import BadAnswer, BodyTooLarge, BodyTruncated, ConnectionFailed
 from scrapy_plus.transport.http1 import Frame, chunk_size
 
 MAX_HEAD_BYTES = 256 * 1024
 MAX_LINE_BYTES = 16 * 1024
 RECEIVE_BYTES = 64 * 1024
+# What a fast server sends is there before it is asked for, so reading it never waits, and without waiting no other
+# greenlet has its turn, nor has the deadline.
+TURN_BYTES = 512 * 1024
+# Not 0: gevent goes through 50 such sleeps before it looks at timers and sockets.
+TURN_SECONDS = 1e-6
+SCRAP_BYTES = 1024
 _EMPTY_LINE = re.compile(rb"\n\r?\n").search
 
 
@@ -22,30 +30,35 @@ class Reader:
     """What a socket receives, by heads, lines and pieces. One buffer a connection: a fresh large one for every receive
     makes malloc map and trim memory each time, half of all that a page costs here."""
 
-    __slots__ = ("_buffer", "_socket", "_space", "_view")
+    __slots__ = ("_at", "_buffer", "_socket", "_space", "_turn_bytes", "_view")
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
         self._space = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._space)
         self._buffer = b""
+        self._at = 0  # what is before was read; cutting it off for each of 10,000 small chunks would copy gigabytes
+        self._turn_bytes = 0
 
     @property
     def is_empty(self) -> bool:
-        return not self._buffer
+        return self._at >= len(self._buffer)
 
     def receive(self) -> bool:
         """Waits for more bytes; False if the other side has closed."""
         count = self._socket.recv_into(self._space)
-        if self._buffer:
-            self._buffer += self._view[:count]
-        else:
-            self._buffer = bytes(self._view[:count])
+        rest, self._at = self._buffer[self._at :], 0
+        self._buffer = rest + self._view[:count] if rest else bytes(self._view[:count])
+        self._turn_bytes += count
+        if self._turn_bytes >= TURN_BYTES:
+            self._turn_bytes = 0
+            gevent.sleep(TURN_SECONDS)
         return bool(count)
 
     def head(self, limit_bytes: int) -> bytes:
         """The bytes up to an empty line. Raises Silence, ConnectionFailed or BadAnswer."""
         searched = 0
+        self._buffer, self._at = self._buffer[self._at :], 0
         while True:
             buffer = self._buffer
             if not buffer.startswith(b"HTTP/") and not b"HTTP/".startswith(buffer):
@@ -71,19 +84,20 @@ class Reader:
 
     def line(self) -> bytes | None:
         """The bytes through the next line feed; None if the other side has closed before it. Raises BadAnswer."""
-        while (at := self._buffer.find(b"\n")) < 0:
-            if len(self._buffer) > MAX_LINE_BYTES:
+        while (end := self._buffer.find(b"\n", self._at)) < 0:
+            if len(self._buffer) - self._at > MAX_LINE_BYTES:
                 raise BadAnswer(f"a line of more than {MAX_LINE_BYTES} bytes within the body")
             if not self.receive():
                 return None
-        line, self._buffer = self._buffer[: at + 1], self._buffer[at + 1 :]
+        line, self._at = self._buffer[self._at : end + 1], end + 1
         return line
 
     def piece(self, limit_bytes: int) -> bytes:
         """At least one byte and at most `limit_bytes`; none if the other side has closed."""
-        if not self._buffer:
+        if self.is_empty:
             self.receive()
-        piece, self._buffer = self._buffer[:limit_bytes], self._buffer[limit_bytes:]
+        piece = self._buffer[self._at : self._at + limit_bytes]
+        self._at += len(piece)
         return piece
 
 
@@ -94,7 +108,7 @@ class Body:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | bytearray] = []
         self.size = 0
 
     def read(self, reader: Reader, frame: Frame) -> None:
@@ -117,8 +131,17 @@ class Body:
         self.size += len(piece)
         if self.size > self.max_bytes:
             raise BodyTooLarge(f"more than {self.max_bytes} bytes")
-        self.pieces.append(piece)
+        self._keep(piece)
         return len(piece)
+
+    def _keep(self, piece: bytes) -> None:
+        """Scraps are put together: as objects of their own they would take 20 times their size."""
+        if len(piece) >= SCRAP_BYTES or not self.pieces:
+            self.pieces.append(piece)
+            return
+        if type(self.pieces[-1]) is not bytearray:
+            self.pieces.append(bytearray())
+        self.pieces[-1] += piece
 
     def _read_exactly(self, reader: Reader, length: int) -> None:
         if self.size + length > self.max_bytes:

@@ -53,7 +53,7 @@ class Answer:
             flags = ["dataloss"]
         finally:
             self._settle(is_whole)
-        return body.pieces[0] if len(body.pieces) == 1 else b"".join(body.pieces), flags
+        return bytes(body.pieces[0]) if len(body.pieces) == 1 else b"".join(body.pieces), flags
 
     def _settle(self, is_whole: bool) -> None:
         # Bytes after the end of the body (a 204 with one, say) would be read as the next answer.
