@@ -193,7 +193,8 @@ def _two_slashes(reference: str, scheme_of_base: str) -> str:
     if scheme and scheme not in DEFAULT_PORTS:
         return reference
     has_host = len(slashes) >= 2 or scheme not in ("", scheme_of_base)
-    return (f"{scheme}:" if scheme else "") + ("//" if has_host else "/" * len(slashes)) + path + reference[start.end() :]
+    prefix = (f"{scheme}:" if scheme else "") + ("//" if has_host else "/" * len(slashes))
+    return prefix + path + reference[start.end() :]
 
 
 def _parts(reference: str) -> tuple[str | None, str | None, str, str | None, str | None]:
