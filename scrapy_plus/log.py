@@ -12,6 +12,7 @@ from scrapy_plus.errors import UsageError
 
 FORMAT = "%(asctime)s [%(name)s] %(levelname)s: %(message)s"
 DATEFORMAT = "%Y-%m-%d %H:%M:%S"
+SPIDER_LOGGER = "scrapy_plus.spider."
 
 # Terminals obey C0 and C1; line separators would forge lines; bidirectional controls show text in another order.
 _UNSEEN = [*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -54,15 +55,18 @@ class _StandardError(logging.Handler):
 
 
 class _Counter(logging.Handler):
-    """Counts records by level into the statistics of the crawls that are running."""
+    """Counts each record by level: for the spider whose logger it came through, else for all of them together."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stats: list[Stats] = []
+        self.counts: list[tuple[str, Stats]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        for stats in self.stats:
-            stats.inc(f"log_count/{record.levelname}")
+        names = [name for name, _ in self.counts if f"{record.name}.".startswith(f"{SPIDER_LOGGER}{name}.")]
+        owner = max(names, key=len, default="")  # books.test is another spider than books
+        for name, stats in self.counts:
+            if name == owner:
+                stats.inc(f"log_count/{record.levelname}")
 
 
 _counter = _Counter()
@@ -108,11 +112,12 @@ def _handler(file: str | os.PathLike[str] | None) -> logging.Handler:
         raise UsageError(f"cannot write the log to {os.fspath(file)!r}: {error.strerror} (LOG_FILE)") from error
 
 
-def count_into(stats: Stats) -> None:
-    """From now on records are counted in these statistics too, as log_count/<LEVEL>."""
-    _counter.stats.append(stats)
+def count_into(stats: Stats, spider: str = "") -> None:
+    """From now on records are counted here as log_count/<LEVEL>: those of one spider's own logger, or with no name
+    those that come from none of the spiders that are counted by name."""
+    _counter.counts.append((spider, stats))
 
 
 def stop_counting(stats: Stats) -> None:
     """Ends `count_into`."""
-    _counter.stats = [one for one in _counter.stats if one is not stats]
+    _counter.counts = [one for one in _counter.counts if one[1] is not stats]

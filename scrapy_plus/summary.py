@@ -33,6 +33,11 @@ def summary(crawl: CrawlSnapshot, elapsed_seconds: float) -> Table:
     return table
 
 
+def log_summary(stats: dict[str, Any]) -> Text | None:
+    """What was logged for several spiders together; None if nothing worth a look was."""
+    return Text(f"log of all spiders  {show_counts(_troubles(stats))}", style="bold") if _troubles(stats) else None
+
+
 def rows(crawl: CrawlSnapshot, elapsed_seconds: float) -> Iterator[Row]:
     """Label and text of each line; what is zero and good is left out."""
     stats, now = crawl.stats, figures([crawl])
@@ -49,7 +54,7 @@ def rows(crawl: CrawlSnapshot, elapsed_seconds: float) -> Iterator[Row]:
     yield from _number("duplicates", stats.get("dupefilter/filtered", 0))
     yield from _counts("dropped", counted(stats, "request_dropped_reasons_count/"))
     yield from _dropped_items(stats)
-    yield from _counts("log", {k: v for k, v in counted(stats, "log_count/").items() if k not in ("DEBUG", "INFO")})
+    yield from _counts("log", _troubles(stats))
     yield from _number("left in queue", crawl.counts.pending)
     yield from _failures(crawl)
     yield from _dead_letters(crawl.counts.dead, crawl.dead)
@@ -73,6 +78,11 @@ def _dropped_items(stats: dict[str, Any]) -> Iterator[Row]:
 
 def _counts(label: str, counts: dict[str, int]) -> Iterable[Row]:
     return [(label, show_counts(counts))] if counts else []
+
+
+def _troubles(stats: dict[str, Any]) -> dict[str, int]:
+    levels = counted(stats, "log_count/")
+    return {level: count for level, count in levels.items() if level not in ("DEBUG", "INFO")}
 
 
 def _number(label: str, count: int) -> Iterable[Row]:

@@ -18,9 +18,10 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from scrapy_plus.core.stats import Stats
 from scrapy_plus.figures import Rates, figures, show_bytes, show_counts, show_duration, show_rate
 from scrapy_plus.log import count_into, printable, stop_counting
-from scrapy_plus.summary import summary
+from scrapy_plus.summary import log_summary, summary
 
 if TYPE_CHECKING:
     from scrapy_plus.core.engine import Engine, EngineSnapshot
@@ -49,14 +50,14 @@ class Terminal:
         self._live: Live | None = None
         self._greenlet: gevent.Greenlet | None = None
         self._rates = Rates()
+        self._shared_log = Stats()
 
     # -- as the engine sees it ----------------------------------------------------------------------------------------
 
     def opened(self, engine: Engine) -> None:
         """Before the first request: from now on figures are shown."""
         self._rates = Rates()
-        for crawl in engine.crawls:
-            count_into(crawl.stats)
+        self._start_counting(engine)
         if self._is_live:
             self._live = self._start_live()
             self._greenlet = gevent.spawn(self._refresh, engine, self._live)
@@ -72,12 +73,25 @@ class Terminal:
             self._live.stop()
             self._live = None
         snapshot = engine.snapshot()
-        for crawl in engine.crawls:
-            stop_counting(crawl.stats)
+        for stats in (self._shared_log, *(crawl.stats for crawl in engine.crawls)):
+            stop_counting(stats)
         for one in snapshot.crawls:
             self._console.print()
             self._console.print(summary(one, snapshot.elapsed_seconds))
         self._console.print()
+        if shared := log_summary(self._shared_log.as_dict()):
+            self._console.print(shared)
+            self._console.print()
+
+    def _start_counting(self, engine: Engine) -> None:
+        """With several spiders a line of the framework's own log is counted once, since it does not say for whom."""
+        self._shared_log = Stats()
+        if len(engine.crawls) == 1:
+            count_into(engine.crawls[0].stats)
+            return
+        count_into(self._shared_log)
+        for crawl in engine.crawls:
+            count_into(crawl.stats, str(crawl.spider.name))
 
     # -- the live panel -----------------------------------------------------------------------------------------------
 

@@ -87,6 +87,13 @@ def test_outside_a_project_it_is_said_what_to_do(cli, words):
     assert "scrapy-plus startproject NAME" in done.stderr and "scrapy-plus runspider FILE.py" in done.stderr
 
 
+def test_what_several_spiders_log_is_not_told_of_each(cli, project):
+    said = cli("run", "first", "broken", cwd=project).stderr
+    assert said.count("ERROR: 1") == 1 and "log of all spiders" in said.splitlines()[-2]
+    alone = cli("run", "broken", cwd=project).stderr
+    assert "log of all spiders" not in alone and "ERROR: 1" in alone
+
+
 # -- options -----------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from scrapy_plus.core.engine import EngineSnapshot
 from scrapy_plus.core.outcome import CrawlSnapshot
+from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import ErrorGroup, Stats
 from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
 from scrapy_plus.http.codec import encode
@@ -48,15 +49,16 @@ def dead_letter(url: str, reason: str = "DownloadTimeout: 60 s") -> DeadLetter:
 
 
 class FakeCrawl:
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.spider = Spider(name)
         self.stats = Stats()
 
 
 class FakeEngine:
-    """Answers `snapshot` with what it was given; the terminal asks for nothing else but the crawls' statistics."""
+    """Answers `snapshot` with what it was given; of its crawls the terminal asks statistics and spider."""
 
     def __init__(self, *crawls: CrawlSnapshot, elapsed_seconds: float = 30.0) -> None:
-        self.crawls = [FakeCrawl() for _ in crawls]
+        self.crawls = [FakeCrawl(one.spider) for one in crawls]
         self.asked = 0
         self._crawls = list(crawls)
         self._elapsed_seconds = elapsed_seconds

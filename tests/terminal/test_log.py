@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from scrapy_plus import log
+from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import UsageError
 
@@ -127,6 +128,24 @@ def test_records_are_counted_by_level_while_asked_for():
         log.stop_counting(stats)
         logging.getLogger("x").error("four")
         assert stats.as_dict() == {"log_count/ERROR": 2, "log_count/WARNING": 1}
+
+
+def test_records_of_a_spiders_own_logger_are_counted_for_it_alone_and_others_once():
+    with fresh_process():
+        log.setup("INFO")
+        books, site, rest = Stats(), Stats(), Stats()
+        for name, stats in (("books", books), ("books.test", site), ("", rest)):
+            log.count_into(stats, name)
+        Spider("books").logger.error("one")
+        Spider("books.test").logger.warning("two")
+        logging.getLogger("scrapy_plus.spider.books.detail").error("three")
+        logging.getLogger("scrapy_plus.spider.bookshop").error("of none that is counted")
+        logging.getLogger("scrapy_plus.crawl").warning("four")
+        for stats in (books, site, rest):
+            log.stop_counting(stats)
+        assert books.as_dict() == {"log_count/ERROR": 2}
+        assert site.as_dict() == {"log_count/WARNING": 1}
+        assert rest.as_dict() == {"log_count/ERROR": 1, "log_count/WARNING": 1}
 
 
 def test_importing_the_framework_touches_no_handlers():
