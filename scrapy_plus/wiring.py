@@ -20,7 +20,7 @@ from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import SettingsError, UsageError
-from scrapy_plus.frontier.base import DeadLetter
+from scrapy_plus.http.codec import decode
 from scrapy_plus.http.request import Request
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
@@ -277,6 +277,16 @@ def _spider_defaults(settings: Settings) -> list[Any]:
 # -- for tests of spiders ----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class DeadRequest:
+    """A request that was given up: why, after how many tries, and the status of the last answer (0: there was none)."""
+
+    request: Request
+    reason: str
+    attempts: int
+    status: int
+
+
 @dataclass(slots=True)
 class CrawlResult:
     """How a crawl in a test went: its items in order, the requests that were made, and its end."""
@@ -286,7 +296,7 @@ class CrawlResult:
     stats: dict[str, Any] = field(default_factory=dict)
     finish_reason: str = ""
     exit_code: int = 0
-    dead: list[DeadLetter] = field(default_factory=list)
+    dead: list[DeadRequest] = field(default_factory=list)
 
 
 class _Collector:
@@ -299,11 +309,21 @@ class _Collector:
 
 
 def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) -> CrawlResult:
-    """Runs one spider to its end, without a project; `settings` by name, transport usually a FakeTransport."""
+    """Runs one spider to its end, without a project and without Redis: for tests of spiders.
+
+        pages = {"http://shop.test/": "<h1>tea</h1>"}
+        result = crawl(ShopSpider(tag="x"), FakeTransport(pages), MAX_RETRY_TIMES=0)
+        assert result.items == [{"title": "tea", "tag": "x"}]
+
+    The spider is a class, or an instance if it takes arguments, which are not crawl's; `settings` go by their names.
+    Raises TypeError for what is no spider or transport, SettingsError for settings.
+    """
+    _check_crawl(spider, transport)
     result = CrawlResult()
     made = make_spider(spider, {})
-    pipelines = [*load_settings(None, overrides=settings, environ={}).PIPELINES, _Collector(result.items)]
-    loaded = load_settings(None, overrides={**settings, "PIPELINES": pipelines}, environ={})
+    load = partial(load_settings, None, environ={}, given_by="crawl(...)")
+    pipelines = [*load(overrides=settings).PIPELINES, _Collector(result.items)]
+    loaded = load(overrides={**settings, "PIPELINES": pipelines})
     engine = Engine(
         lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, {}, MemoryStore())],
         concurrency=loaded.CONCURRENT_REQUESTS,
@@ -314,5 +334,15 @@ def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) 
     result.requests = list(getattr(transport, "requests", ()))
     result.stats = snapshot.stats
     result.finish_reason = snapshot.finish_reason or ""
-    result.dead = snapshot.dead
+    result.dead = [DeadRequest(decode(one.payload), one.reason, one.attempts, one.status) for one in snapshot.dead]
     return result
+
+
+def _check_crawl(spider: Any, transport: Any) -> None:
+    if not isinstance(spider, Spider) and not (isinstance(spider, type) and issubclass(spider, Spider)):
+        raise TypeError(f"crawl(spider, transport): {spider!r} is no spider; give the class, or an instance of it")
+    if isinstance(transport, type) or not hasattr(transport, "fetch"):
+        raise TypeError(
+            f"crawl(spider, transport): {transport!r} is no transport; give a FakeTransport({{url: page}}), "
+            "or RequestsTransport() for the network"
+        )

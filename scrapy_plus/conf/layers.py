@@ -17,7 +17,7 @@ from scrapy_plus.conf.words import nearest
 
 OPTIONS: dict[str, Option] = {name: getattr(default_settings, name) for name in default_settings.__all__}
 CANONICAL = {alias: name for name, option in OPTIONS.items() for alias in (name, *option.aliases)}
-_RANKS = ("settings.py", "spider", "environment", "command line")
+_RANKS = {"settings.py": 0, "spider": 1, "environment": 2, "command line": 3, "crawl(...)": 3}
 
 
 class Added(dict[Any, Any]):
@@ -26,7 +26,7 @@ class Added(dict[Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One source of settings: settings.py, spider NAME, environment or command line."""
+    """One source of settings: settings.py, spider NAME, environment, command line or crawl(...)."""
 
     source: str
     values: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Layer:
 
     @property
     def rank(self) -> int:
-        return _RANKS.index("spider" if self.source.startswith("spider ") else self.source)
+        return _RANKS["spider" if self.source.startswith("spider ") else self.source]
 
     def where(self, name: str) -> str:
         """For a message: the place where somebody wrote `name`."""
@@ -43,7 +43,7 @@ class Layer:
         if self.source == "settings.py":
             line = line_of(self.file, name) if self.file else None
             return f"settings.py, line {line}" if line else "settings.py"
-        return self.source if self.source == "command line" else f"custom_settings of {self.source}"
+        return f"custom_settings of {self.source}" if self.source.startswith("spider ") else self.source
 
 
 @dataclass(slots=True)

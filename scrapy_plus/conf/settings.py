@@ -136,10 +136,11 @@ def load_settings(
     *,
     overrides: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
     environ: Mapping[str, str] = os.environ,
+    given_by: str = "command line",
 ) -> Settings:
     """Reads settings.py of the folder (None: there is no project) and lays environment and overrides above it.
 
-    Several overrides lie above each other, the last one uppermost.
+    Several overrides lie above each other, the last one uppermost; `given_by` says in messages where they come from.
 
     The folder becomes first on sys.path, and its settings those that this module's attributes answer.
     Raises SettingsError with every mistake at once, a line each.
@@ -147,7 +148,7 @@ def load_settings(
     folder = None if project_dir is None else Path(project_dir).resolve()
     stack = [overrides] if isinstance(overrides, Mapping) else overrides
     words = {key.removeprefix(PREFIX): word for key, word in environ.items() if key.startswith(PREFIX)}
-    layers = [Layer("environment", words), *(Layer("command line", values) for values in stack)]
+    layers = [Layer("environment", words), *(Layer(given_by, values) for values in stack)]
     if folder is not None:
         layers.append(_project_layer(folder))
     settings = Settings(layers, project_dir=folder)

@@ -52,8 +52,10 @@ class Observer(Protocol):
 class Engine:
     """Crawls with all spiders of a project until nothing is left, a limit is reached or a signal comes.
 
-    Without arguments it is built from the project's settings. `make_crawls` is called at each start, so that an engine
-    can be started again. At most `concurrency` requests are worked on at a time, shared fairly by the spiders.
+    Without arguments it is built from the project's settings. `start` returns the exit code, which the program must
+    pass on: `sys.exit(Engine().start())`, else a crawl with dead letters looks like a good one. `make_crawls` is
+    called at each start, so that an engine can be started again. At most `concurrency` requests are worked on at a
+    time, shared fairly by the spiders.
     """
 
     from_project: ClassVar[Callable[[], dict[str, Any]] | None] = None
@@ -73,6 +75,11 @@ class Engine:
                 raise UsageError("Engine() needs a project; import it from scrapy_plus")
             self.__init__(**Engine.from_project())  # type: ignore[misc]
             return
+        if isinstance(make_crawls, type) or not callable(make_crawls):
+            raise TypeError(
+                f"Engine() takes no spiders (got {make_crawls!r}): list them in SPIDERS of settings.py, "
+                "or test one with scrapy_plus.crawl(spider, transport)"
+            )
         self._make_crawls = make_crawls
         self._concurrency = concurrency
         self.shutdown_seconds = shutdown_seconds
