@@ -166,8 +166,8 @@ class Crawl:
             if not self.scheduler.is_ours(request):
                 self.scheduler.drop_request(request)
                 return
-            self._store(page.items)
-            self.scheduler.delete_request(request, page.children)
+            self._store(page)
+            self.scheduler.delete_request(request, page.children, page.encoded)
         except DropRequest as dropped:
             self._drop(request, dropped)
         except StopCrawl as stop:
@@ -227,9 +227,10 @@ class Crawl:
             self._count_dropped(request, dropped)
             return None
 
-    def _store(self, items: list[Any]) -> None:
-        if items:
-            self._limits.items_stored(len(self._pipelines.process(items)), self.scheduler.frontier.now())
+    def _store(self, page: Page) -> None:
+        if page.items:
+            through, page.encoded = self._pipelines.process(page.items)
+            self._limits.items_stored(len(through), self.scheduler.frontier.now())
             self._pipelines.flush()
 
     # -- what did not go well -----------------------------------------------------------------------------------------
@@ -253,10 +254,12 @@ class Crawl:
             self._run_errback(request, failure, page.response, outcome)
         status = getattr(getattr(failure, "response", None), "status_code", 0)
         try:
-            self.scheduler.fail_request(request, verdict, status=status, children=outcome.children)
+            self.scheduler.fail_request(
+                request, verdict, status=status, children=outcome.children, items=outcome.encoded
+            )
         except NotStorable as error:
             log_failure(log, f"what the errback of {request!r} yielded is left out", error)
-            self.scheduler.fail_request(request, verdict, status=status)
+            self.scheduler.fail_request(request, verdict, status=status, items=outcome.encoded)
         self._after_page(True)
 
     def _run_errback(self, request: Request, failure: BaseException, response: Response | None, page: Page) -> None:
@@ -264,7 +267,7 @@ class Crawl:
         exception = failure.__cause__ if isinstance(failure, CallbackFailed) and failure.__cause__ else failure
         try:
             self._run(str(request.errback), Failure(request, exception, page.response), page)
-            self._store(page.items)
+            self._store(page)
         except StopCrawl as stop:
             self.stop(stop.reason)
         except Exception as error:

@@ -34,10 +34,11 @@ class Failure:
 
 @dataclass(slots=True)
 class Page:
-    """What one request led to, until it is settled."""
+    """What one request led to, until it is settled; `encoded`: what the crawl's store takes in of the items."""
 
     children: list[Request] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
+    encoded: list[bytes] = field(default_factory=list)
     response: Response | None = None
 
 

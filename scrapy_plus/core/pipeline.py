@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import DropItem
@@ -44,8 +44,19 @@ class Pipeline:
         """After the last item, also of a crawl that was stopped."""
 
 
+class Processed(NamedTuple):
+    """The items of a page that came through all pipelines, and what the crawl's own store is to take in of them."""
+
+    items: list[Any]
+    encoded: list[bytes]
+
+
 class PipelineChain:
-    """The pipelines of one spider, in the order of the PIPELINES setting."""
+    """The pipelines of one spider, in the order of the PIPELINES setting.
+
+    One may have `encode_items(items, spider)` instead of `store`: what it returns, a list of bytes, is stored in the very
+    step in which the page is done. That is the way into the crawl's store only; nothing else can be part of that step.
+    """
 
     def __init__(self, pipelines: Sequence[Any], spider: Any, stats: Stats) -> None:
         self._pipelines = list(pipelines)
@@ -55,6 +66,7 @@ class PipelineChain:
             (type(one).__name__, one.process_item) for one in self._pipelines if hasattr(one, "process_item")
         ]
         self._stores = [one for one in self._pipelines if hasattr(one, "store")]
+        self._encoders = [one for one in self._pipelines if hasattr(one, "encode_items")]
         self._flushes = _methods(self._pipelines, "flush")
         self._forgetful: set[str] = set()
         self._drop_reasons: set[str] = set()
@@ -71,24 +83,38 @@ class PipelineChain:
                 raise
             self._opened.append(pipeline)
 
-    def process(self, items: Iterable[Any]) -> list[Any]:
+    def process(self, items: Iterable[Any]) -> Processed:
         """Sends the items of a page through all pipelines and stores them; returns those that came out, as they did."""
-        through = []
+        through: list[Any] = []
+        encoded: list[bytes] = []
         for item in items:
             try:
                 through.append(self._process(item))
             except DropItem as reason:
                 self._drop(reason)
         if through:
+            encoded = self._encode(through)
             self._store(through)
             self._stats.inc("item_scraped_count", len(through))
-        return through
+        return Processed(through, encoded)
+
+    def _encode(self, items: list[Any]) -> list[bytes]:
+        encoded: list[bytes] = []
+        for pipeline in self._encoders:
+            found = pipeline.encode_items(items, self._spider)
+            encoded += found
+            self._count_stored(pipeline, len(found))
+        return encoded
 
     def _store(self, items: list[Any]) -> None:
         for pipeline in self._stores:
             pipeline.store(items, self._spider)
-            if place := getattr(pipeline, "place", None):
-                self._stats.inc(f"item_stored_count/{place}", len(items))
+            self._count_stored(pipeline, len(items))
+
+    def _count_stored(self, pipeline: Any, count: int) -> None:
+        place = getattr(pipeline, "place", None)
+        if place and count:
+            self._stats.inc(f"item_stored_count/{place}", count)
 
     def _process(self, item: Any) -> Any:
         for name, process_item in self._steps:

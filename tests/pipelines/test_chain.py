@@ -46,7 +46,7 @@ def chain(*pipelines):
 
 def test_items_pass_the_pipelines_in_the_order_of_the_list():
     pipelines, stats = chain(Mark("a"), Mark("b"))
-    assert pipelines.process([{"title": "tea"}]) == [{"title": "tea", "marks": ["a", "b"]}]
+    assert pipelines.process([{"title": "tea"}]).items == [{"title": "tea", "marks": ["a", "b"]}]
     assert stats.get("item_scraped_count") == 1
 
 
@@ -62,7 +62,7 @@ def test_an_item_that_is_dropped_goes_no_further_and_is_counted_with_its_reason(
 
     last = Mark("last")
     pipelines, stats = chain(Cheap(), last)
-    assert [item["price"] for item in pipelines.process([{"price": 9}, {"price": 1}])] == [1]
+    assert [item["price"] for item in pipelines.process([{"price": 9}, {"price": 1}]).items] == [1]
     assert stats.get("item_scraped_count") == 1
     assert stats.get("item_dropped_count") == 1
     assert stats.get("item_dropped_reasons_count/TooDear") == 1
@@ -88,7 +88,7 @@ def test_a_pipeline_that_forgets_to_return_the_item_is_warned_of_once_and_loses_
             item["seen"] = True
 
     pipelines, _ = chain(Forgetful())
-    assert pipelines.process([{}, {}]) == [{"seen": True}, {"seen": True}]
+    assert pipelines.process([{}, {}]).items == [{"seen": True}, {"seen": True}]
     assert [record.message.split(".")[0] for record in caplog.records] == ["Forgetful"]
 
 
@@ -115,6 +115,19 @@ def test_items_are_stored_a_page_at_a_time_and_counted_by_place():
     assert [[item["n"] for item in page] for page in keep.pages] == [[1, 2]]
     assert keep.pages[0][0]["marks"] == ["late"], "what is stored has passed every pipeline"
     assert stats.get("item_stored_count/the shelf") == 2
+
+
+def test_what_a_pipeline_encodes_is_handed_on_for_the_step_that_ends_the_page():
+    class Encode:
+        place = "the ack"
+
+        def encode_items(self, items, spider):
+            return [f"{spider.name} {item['n']} {item['marks']}".encode() for item in items if item["n"] != 2]
+
+    pipelines, stats = chain(Encode(), Mark("late"))
+    assert pipelines.process([{"n": 1}, {"n": 2}]).encoded == [b"shop 1 ['late']"]
+    assert pipelines.process([]).encoded == []
+    assert stats.get("item_stored_count/the ack") == 1, "what is not handed on is not counted as stored"
 
 
 def test_pipelines_open_in_order_flush_on_demand_and_close_in_reverse():
@@ -155,5 +168,5 @@ def test_a_pipeline_that_cannot_close_does_not_keep_the_others_open():
 def test_the_base_class_does_nothing_to_items():
     pipelines, _ = chain(Pipeline())
     pipelines.open()
-    assert pipelines.process([{"a": 1}]) == [{"a": 1}]
+    assert pipelines.process([{"a": 1}]).items == [{"a": 1}]
     pipelines.close()
