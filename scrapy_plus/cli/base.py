@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 
 import click
 
+from scrapy_plus.cli.mistakes import own_traceback, syntax_error
 from scrapy_plus.conf.project import find_project
 from scrapy_plus.conf.settings import Settings, load_settings, use
 from scrapy_plus.errors import UsageError
 
+EXIT_CRASHED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 NO_PROJECT = (
@@ -21,17 +23,31 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose user's mistakes are printed as lines, with exit code 2; a traceback is for ours."""
+    """A command whose user's mistakes are printed as lines, with exit code 2.
+
+    What else fails is code: the project's is told by a traceback of its own lines, ours by a whole one.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except UsageError as error:
-            for line in str(error).splitlines():
-                click.echo(f"{ctx.info_name}: {line}", err=True)
-            ctx.exit(EXIT_USAGE)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)
+        except Exception as error:
+            ctx.exit(tell(error, str(ctx.info_name)))
+
+
+def tell(error: Exception, program: str) -> int:
+    """Prints what a user needs to know of an error that ends the program, and answers the exit code."""
+    line = syntax_error(error) if isinstance(error, SyntaxError) else None
+    if line is not None or isinstance(error, UsageError):
+        for one in (line or str(error)).splitlines():
+            click.echo(f"{program}: {one}", err=True)
+        return EXIT_USAGE
+    click.echo(own_traceback(error), err=True)
+    return EXIT_CRASHED
 
 
 class Assignment(click.ParamType):
