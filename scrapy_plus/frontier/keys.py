@@ -21,12 +21,14 @@ def crawl_prefix(project: str, spider: str, job: str = "", *, before: str = "") 
 
 
 class Keys:
-    """The keys of one crawl, by name: `keys.req` is `prefix:req`."""
+    """The keys of one crawl, by name: `keys.req` is `prefix:req`. `items` may be elsewhere."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, *, items: str | None = None) -> None:
         self.prefix = prefix
         for name in NAMES:
             setattr(self, name, f"{prefix}:{name}")
+        if items:
+            self.items = items
 
     def __getattr__(self, name: str) -> str:
         raise AttributeError(f"no key is called {name!r}")

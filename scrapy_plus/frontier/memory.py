@@ -16,12 +16,10 @@ from itertools import islice
 
 from scrapy_plus.errors import CursorMoved, NodesAlive
 from scrapy_plus.frontier.base import ORDERS, Frontier, Lease, LeaseAnswer, Page, Record, Token
-from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking
+from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking, sort_key
 from scrapy_plus.frontier.sites import Site, SiteQueues
 from scrapy_plus.rules.pace import Pace
 
-_ARRIVAL_BITS = 48
-_PRIORITY_LIMIT = 1000
 _ALONE_FROM = 2
 _ALONE_LOOKED_AT = 10
 RUNNING, PAUSED, STOPPED, FINISHED = "running", "paused", "stopped", "finished"
@@ -108,13 +106,7 @@ class MemoryFrontier(MemoryLooking, Frontier):
     def _key(self, record: Record) -> bytes:
         """Sorts by the crawl's order; the arrival number keeps a request's place when it comes back."""
         self._arrivals += 1
-        arrival = self._arrivals
-        rank = 0
-        if self._order == "lifo":
-            arrival = (1 << _ARRIVAL_BITS) - arrival
-        elif self._order == "priority":
-            rank = _PRIORITY_LIMIT - max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, record.priority))
-        return (rank << _ARRIVAL_BITS | arrival).to_bytes(8, "big") + record.id
+        return sort_key(self._order, self._arrivals, record.priority) + record.id
 
     def _push(self, site: str, key: bytes, now: float) -> None:
         """Back to the original place; among those that go alone if workers keep dying with it."""
@@ -138,9 +130,6 @@ class MemoryFrontier(MemoryLooking, Frontier):
         self._seeded = self._seeded or finished
         self._last_seed = (start, to, ids, taken)
         return taken
-
-    def seed_cursor(self) -> tuple[int, bool]:
-        return self._cursor, self._seeded
 
     def hold_seeding(self, worker: str, seconds: float) -> bool:
         now = self._begin()
@@ -215,11 +204,6 @@ class MemoryFrontier(MemoryLooking, Frontier):
             _, id = heappop(self._due)
             delayed = self._delayed.pop(id)
             self._push(delayed.site, delayed.key, now)
-
-    def _wait(self, now: float, opens: float | None) -> float | None:
-        times = [opens, self._due[0][0] if self._due else None, self._queues.next_wake()]
-        first = min((at for at in times if at is not None), default=None)
-        return None if first is None else max(0.0, first - now)
 
     def renew(self, leases: Iterable[tuple[bytes, Token]], *, started: Collection[bytes] | None = None) -> list[bytes]:
         now = self._begin()
@@ -400,16 +384,11 @@ class MemoryFrontier(MemoryLooking, Frontier):
         jitter: float | None = None,
         facts: Mapping[str, str] | None = None,
     ) -> None:
+        now = self._begin()
         known = self._queues.site(site)
-        pace = known.pace
-        known.pace = Pace(
-            pace.delay_seconds if delay_seconds is None else delay_seconds,
-            pace.limit if limit is None else limit,
-            pace.paused_until if paused_until is None else paused_until,
-            pace.jitter if jitter is None else jitter,
-        )
+        known.change_pace(delay_seconds, limit, paused_until, jitter)
         known.facts.update(facts or {})
-        self._queues.place(known, self._begin())
+        self._queues.place(known, now)
 
     def beat(self, worker: str, facts: Mapping[str, str]) -> None:
         self._nodes[worker] = (dict(facts), self._begin())
@@ -417,7 +396,3 @@ class MemoryFrontier(MemoryLooking, Frontier):
     def now(self) -> float:
         self._now = max(self._now, self._clock())
         return self._now
-
-    def repair(self) -> int:
-        """Nothing can be torn here: every verb runs to its end within one process."""
-        return 0

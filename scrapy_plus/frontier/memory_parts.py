@@ -13,6 +13,18 @@ from scrapy_plus.rules.lifecycle import State
 from scrapy_plus.rules.pace import Pace
 
 NODE_SECONDS = 3600.0
+_ARRIVAL_BITS = 48
+_PRIORITY_LIMIT = 1000
+
+
+def sort_key(order: str, arrival: int, priority: int) -> bytes:
+    """Eight bytes that sort in the order of the crawl."""
+    rank = 0
+    if order == "lifo":
+        arrival = (1 << _ARRIVAL_BITS) - arrival
+    elif order == "priority":
+        rank = _PRIORITY_LIMIT - max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
+    return (rank << _ARRIVAL_BITS | arrival).to_bytes(8, "big")
 
 
 class Held:
@@ -68,10 +80,16 @@ class MemoryLooking:
     _nodes: dict[str, tuple[Mapping[str, str], float]]
     _stats: Counter[str]
     _items: list[bytes]
+    _due: list[tuple[float, bytes]]
     _done: int
+    _cursor: int
+    _seeded: bool
 
     def now(self) -> float:
         raise NotImplementedError
+
+    def seed_cursor(self) -> tuple[int, bool]:
+        return self._cursor, self._seeded
 
     def site_facts(self, site: str) -> SiteFacts:
         known = self._queues.get(site)
@@ -144,6 +162,15 @@ class MemoryLooking:
         if not (set(self._attempts) | set(self._lost)) <= set(self._backup):
             problems.append("a counter without its request")
         return problems
+
+    def repair(self) -> int:
+        """Nothing can be torn here: every verb runs to its end within one process."""
+        return 0
+
+    def _wait(self, now: float, opens: float | None) -> float | None:
+        times = [opens, self._due[0][0] if self._due else None, self._queues.next_wake()]
+        first = min((at for at in times if at is not None), default=None)
+        return None if first is None else max(0.0, first - now)
 
 
 def _facts(site: Site) -> SiteFacts:

@@ -39,7 +39,9 @@ class RedisFrontier(RedisLooking, Frontier):
 
     `order`, pace, leases and limits are the crawl's: whoever opens it last says them, except for the order of a crawl
     that has requests. `grace_seconds` (default: half a lease): a silence longer than that was an outage.
-    `items_as` is "stream", or "list" for consumers that pop. `seen_cache` ids are remembered to spare their sending.
+    `items_as` is "stream", or "list" for consumers that pop, below `items_key` (default: `prefix:items`). With
+    `keeps_items` all processes of the crawl are told that somebody wants the items. `seen_cache` ids are remembered to
+    spare their sending.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class RedisFrontier(RedisLooking, Frontier):
         grace_seconds: float | None = None,
         retry_seconds: float = 60.0,
         items_as: str = "stream",
+        items_key: str | None = None,
+        keeps_items: bool = False,
         seen_cache: int = 100_000,
         dice: Callable[[], float] = random.random,
         sleep: Callable[[float], None] = time.sleep,
@@ -62,7 +66,7 @@ class RedisFrontier(RedisLooking, Frontier):
             raise ValueError(f"order {order!r}; it is one of {', '.join(ORDERS)}")
         if items_as not in ("stream", "list"):
             raise ValueError(f"items_as {items_as!r}; it is stream or list")
-        self.keys = Keys(prefix)
+        self.keys = Keys(prefix, items=items_key)
         self.server = Server(client, retry_seconds=retry_seconds, sleep=sleep)
         self._order = order
         self._pace = pace or Pace()
@@ -78,9 +82,12 @@ class RedisFrontier(RedisLooking, Frontier):
             "grace": -1 if grace == float("inf") else wire.ms(grace),
             "fill": MEMBERS_A_BUCKET,
             "items_as": items_as,
+            "items_key": self.keys.items,
         }
+        if keeps_items:  # who does not need them does not say so: others may
+            self._options["keeps_items"] = 1
         self.server.on_new_server = self.open
-        self.server.call(self.server.client.ping)
+        self.server.connect()
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -136,8 +143,6 @@ class RedisFrontier(RedisLooking, Frontier):
     def _offer(self, records: Sequence[Record]) -> list[bool]:
         while True:
             unknown = [record for record in records if record.id not in self._cache]
-            if not unknown:
-                return [False] * len(records)
             stamp = b"" if len(unknown) == len(records) else self._cache.stamp
             answer = self._run("offer", stamp, *wire.pack_records(unknown))
             self._cache.heed(answer[0])
@@ -286,7 +291,7 @@ class RedisFrontier(RedisLooking, Frontier):
                 f"{leased} requests are being worked on, {nodes} nodes live; stop the crawl first, or force"
             )
         self._cache.heed(stamp)
-        self.sweep()
+        self.open()
 
     def sweep(self) -> None:
         """Unlinks what a flush left behind: the queues of old sites and the buckets of old epochs, in small calls."""

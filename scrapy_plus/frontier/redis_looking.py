@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import redis
@@ -12,6 +13,7 @@ from scrapy_plus.frontier import redis_mending, wire
 from scrapy_plus.frontier.base import Counts, DeadLetter, Location, Node, SiteFacts
 from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.server import Server
+from scrapy_plus.frontier.stored_items import read_items
 from scrapy_plus.rules.lifecycle import State
 from scrapy_plus.rules.pace import Pace
 
@@ -79,14 +81,11 @@ class RedisLooking:
         return {wire.text(name): int(value) for name, value in sorted(values.items())}
 
     def items(self, cursor: str = "", count: int = 100) -> tuple[list[bytes], str]:
-        kind = self._read(lambda client: client.type(self.keys.items))
-        if kind == b"list":
-            start = int(cursor or 0)
-            found = self._read(lambda client: client.lrange(self.keys.items, start, start + count - 1))
-            return found, str(start + len(found))
-        after = f"({cursor}" if cursor else "-"
-        entries = self._read(lambda client: client.xrange(self.keys.items, min=after, count=count))
-        return [fields[b"item"] for _, fields in entries], wire.text(entries[-1][0]) if entries else cursor
+        return self._read(partial(read_items, self.keys.items, cursor, count))  # type: ignore[no-any-return]
+
+    def keeps_items(self) -> bool:
+        """Whether a process of this crawl said that it wants the items, a file for example."""
+        return bool(self._read(lambda client: client.hget(self.keys.meta, "keeps_items")))
 
     def nodes(self) -> list[Node]:
         now = self.now()

@@ -163,6 +163,11 @@ class Server:
             finally:
                 self._is_meeting = False
 
+    def connect(self) -> None:
+        """Finds out which server answers, and meets it."""
+        self.call(self.client.ping)
+        self.call(lambda: None)
+
     def met(self, run_id: str) -> None:
         """The server with this run id is known, and what had to be done on it is done."""
         self._met = run_id

@@ -29,6 +29,18 @@ class Site:
         self.wakes_at = 0.0
         self.facts: dict[str, str] = {}
 
+    def change_pace(
+        self, delay_seconds: float | None, limit: int | None, paused_until: float | None, jitter: float | None
+    ) -> None:
+        """Changes what is given."""
+        pace = self.pace
+        self.pace = Pace(
+            pace.delay_seconds if delay_seconds is None else delay_seconds,
+            pace.limit if limit is None else limit,
+            pace.paused_until if paused_until is None else paused_until,
+            pace.jitter if jitter is None else jitter,
+        )
+
     def is_forgettable(self, default: Pace, now: float) -> bool:
         """Whether nothing would change if this site were met for the first time again."""
         return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -25,9 +27,8 @@ class Histories(RuleBasedStateMachine):
     )
     def begin(self, order, limit, delay):
         self.clock = Clock()
-        self.frontier = MemoryFrontier(
-            order=order, clock=self.clock, lease_seconds=10, max_lost=1, grace_seconds=float("inf"), dice=lambda: 0.5
-        )
+        options = {"order": order, "lease_seconds": 10, "max_lost": 1, "grace_seconds": inf, "dice": lambda: 0.5}
+        self.frontier = MemoryFrontier(clock=self.clock, **options)
         self.order, self.limit, self.delay = order, limit, delay
         for site in ("http://one:80", "http://two:80"):
             self.frontier.set_site(site, limit=limit, delay_seconds=delay)

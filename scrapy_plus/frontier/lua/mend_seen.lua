@@ -12,4 +12,5 @@ if SIZE + SPLIT > 4096 then
   end
 end
 if total ~= '-' then call('HSET', META, 'seen', total) end
+raise_version()
 return { stamp() }

@@ -6,12 +6,16 @@ local schema = call('HGET', META, 'schema')
 local bodies = call('HLEN', KEYS[1] .. ':req')
 if schema and schema ~= '1' then return { '', '', '', '', schema, bodies } end
 local order = call('HGET', META, 'order')
+call('HDEL', META, 'room') -- a full memory must not keep those away who could empty it
 for i = 3, #ARGV, 2 do call('HSET', META, ARGV[i], ARGV[i + 1]) end
 if not order or bodies == 0 then call('HSET', META, 'order', ARGV[2]) end -- what is queued was scored by the order it came in
-for field, value in pairs({ epoch = 1, version = 1, size = 4096, split = 0, now = 0, run = ARGV[1], server = ARGV[1] }) do
+local time = call('TIME')
+-- The first epoch is the time: were it 1, a crawl that was deleted and begun anew could not be told from the one before.
+local first = { epoch = time[1] * 1000 + math.floor(time[2] / 1000), version = 1, size = 4096, split = 0, now = 0 }
+first.run, first.server = ARGV[1], ARGV[1]
+for field, value in pairs(first) do
   call('HSETNX', META, field, value)
 end
-local time = call('TIME')
 call('HSETNX', META, 'called', time[1] * 1000)
 if call('HGET', META, 'server') ~= ARGV[1] then -- a restarted server may have lost its last second: what was seen, too
   call('HINCRBY', META, 'version', 1)

@@ -14,15 +14,16 @@ local RETRY, LOST = P .. ':retry', P .. ':lost'                -- hashes id -> c
 local LAST, STARTED = P .. ':last', P .. ':started'            -- hashes worker -> what it was given / said it started
 local SITES, NAMES = P .. ':sites', P .. ':names'              -- hashes name -> number, number -> name
 local NODES, FACTS = P .. ':nodes', P .. ':facts'              -- zset worker by time; hash worker -> JSON
-local STATS, ITEMS = P .. ':stats', P .. ':items'
+local STATS = P .. ':stats'
 
 local known = call('HMGET', META, 'state', 'now', 'called', 'epoch', 'version', 'order', 'delay', 'limit', 'jitter',
-  'lease', 'max_lost', 'grace', 'hold', 'seen', 'size', 'split', 'fill', 'items_as')
+  'lease', 'max_lost', 'grace', 'hold', 'seen', 'size', 'split', 'fill', 'items_as', 'items_key')
 if not known[1] then return redis.error_reply('NOCRAWL ' .. P) end
 local STATE, EPOCH, VERSION, ORDER = known[1], known[4], known[5], known[6]
 local DELAY, LIMIT, JITTER = tonumber(known[7]), tonumber(known[8]), tonumber(known[9])
 local LEASE, MAX_LOST, GRACE = tonumber(known[10]), tonumber(known[11]), tonumber(known[12])
 local HOLD = tonumber(known[13]) or 0
+local ITEMS = known[19] or P .. ':items' -- stream or list; readers may have asked for another key
 local SIZE, SPLIT, FILL = tonumber(known[15]), tonumber(known[16]), tonumber(known[17])
 local time = call('TIME') -- the server's clock, and never back: a failover or an operator may set it back
 local NOW = max(time[1] * 1000 + floor(time[2] / 1000), tonumber(known[2]))
