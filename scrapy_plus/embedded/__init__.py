@@ -76,6 +76,8 @@ class EmbeddedRedis:
         if self._users is None:
             return
         with self._my_turn():
+            if self._server.is_reachable():
+                return
             now = time.monotonic()
             self._restarts = [at for at in self._restarts if now - at < _WITHIN_SECONDS]
             if len(self._restarts) >= _RESTARTS:
@@ -94,9 +96,9 @@ class EmbeddedRedis:
                 if is_mine and users.take():
                     self._server.stop()
         except UsageError as error:
-            # The project's folder was removed: the server has nothing left to keep, for anybody.
             _log.warning("%s", error)
-            self._server.ask_to_end()
+            if not self._server.data.exists():
+                self._server.end_without_folder()
         finally:
             users.close()
 

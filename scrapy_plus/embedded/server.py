@@ -28,6 +28,7 @@ TURN_SECONDS = 600.0
 """How long one waits for others that start or stop the server; reading a large log takes its time."""
 STOP_SECONDS = 30.0
 END_SECONDS = 10.0
+REMAINS_SECONDS = 2.0
 _SILENT_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 _AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
@@ -60,19 +61,22 @@ class Server:
         finally:
             lock.close()
 
+    def is_reachable(self) -> bool:
+        return self.is_running() and is_listened_to(self.socket)
+
     def client(self, path: Path) -> redis.Redis:
         return make_client(RedisAddress(socket_path=str(path)))
 
     def bring_up(self) -> bool:
         """Sees to it that a server listens; whether one had to be started."""
+        if self.is_reachable():
+            return False
         if self.is_running():
-            if is_listened_to(self.socket):
-                return False
             if wait_until(lambda: is_listened_to(self.first_socket), 1.0):
                 self._make_ready(has_log=True)  # who started it was killed before it was ready
                 return False
             self._end_unreachable()
-        self._end_other_project()
+        self.end_without_folder()
         self._start()
         return True
 
@@ -92,12 +96,8 @@ class Server:
 
     def _tidy(self) -> None:
         """Takes away what a server that was killed left behind, and keeps its log of events small."""
-        for path in (
-            self.socket,
-            self.first_socket,
-            *self.data.glob("temp-*"),
-            *self.data.glob("appendonlydir/temp-*"),
-        ):
+        half_written = [*self.data.glob("temp-*"), *self.data.glob("appendonlydir/temp-*")]
+        for path in (self.socket, self.first_socket, *half_written):
             path.unlink(missing_ok=True)
         if self._log_size() > 1 << 20:
             self.log.replace(self.log.with_suffix(".log.1"))
@@ -156,24 +156,28 @@ class Server:
         try:
             self._await(client, "loading", "reads its log")
             if has_log:
-                self._rewrite(client)
+                self._rewrite(client, began)
             self.first_socket.rename(self.socket)
         except BaseException as error:
             complaint = self._complaint(began)
             self._end_unreachable()
+            self.first_socket.unlink(missing_ok=True)
             if isinstance(error, _AWAY):
                 raise UsageError(f"the crawl's Redis did not start: {complaint}") from error
             raise
         finally:
             client.close()
 
-    def _rewrite(self, client: redis.Redis) -> None:
-        with suppress(redis.exceptions.ResponseError):  # one is under way already
+    def _rewrite(self, client: redis.Redis, began: int) -> None:
+        try:
             client.bgrewriteaof()
+        except redis.exceptions.ResponseError as error:
+            if "already in progress" not in str(error):
+                raise UsageError(f"the crawl's Redis cannot write its log anew: {error} ({self.log})") from error
         self._await(client, "aof_rewrite_scheduled", "is about to write its log anew")
         facts = self._await(client, "aof_rewrite_in_progress", "writes its log anew")
         if facts.get("aof_last_bgrewrite_status") != "ok":
-            raise UsageError(f"the crawl's Redis cannot write its log anew: {self._complaint(0)}")
+            raise UsageError(f"the crawl's Redis cannot write its log anew: {self._complaint(began)}")
 
     def _await(self, client: redis.Redis, flag: str, doing: str) -> dict[str, Any]:
         """Waits until the server is no longer about it; raises _AWAY if it ended, or was silent for a minute."""
@@ -213,18 +217,19 @@ class Server:
         finally:
             client.close()
 
-    def _end_other_project(self) -> None:
-        """A server still listens there, but not for this folder: the folder was removed and made anew meanwhile."""
+    def end_without_folder(self) -> None:
+        """Ends what listens there for a folder that was removed: it has nothing left to keep, for anybody."""
         if is_listened_to(self.socket):
             self.ask_to_end()
             wait_until(lambda: not is_listened_to(self.socket), STOP_SECONDS)
+        self.socket.unlink(missing_ok=True)
 
     def _end_unreachable(self) -> None:
         """Ends a server that nobody can reach any more, since its socket was removed; its data is in its log."""
         if is_listened_to(self.first_socket):
             self.ask_to_end(self.first_socket)
         # What remains of a killed server, the child that wrote the log anew, ends by itself within a second or so.
-        if wait_until(lambda: not self.is_running(), 2.0):
+        if wait_until(lambda: not self.is_running(), REMAINS_SECONDS):
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in self._holders():
@@ -260,9 +265,7 @@ class Server:
         lines: list[str] = []
         with suppress(OSError):
             lines = self.log.read_bytes()[began:].decode("utf-8", "replace").splitlines()
-        warnings = [
-            line.partition(" # ")[2] for line in lines if " # " in line and "memory overcommit" not in line.lower()
-        ]
+        warnings = [line.partition(" # ")[2] for line in lines if " # " in line and not _USUAL.search(line)]
         if not warnings and not shutil.disk_usage(self.data).free:
             warnings = ["the disk is full"]
         return f"{'; '.join(warnings[-2:]) or 'it does not say why'} ({self.log})"
