@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as _json
 from collections.abc import Callable, Mapping
+from operator import index
 from types import MethodType
 from typing import Any
 
@@ -22,7 +23,8 @@ class Request:
     `parse` (or Scrapy's `callback`) and `errback` are methods of the spider or their names. `filter=False` (Scrapy's
     `dont_filter=True`) crawls the URL even if it was seen. `data` is a form (mapping or pairs) or a raw body
     (str, bytes); `body` is its other name; `json` is any JSON value. `timeout` is the total deadline in seconds.
-    Raises: ValueError (no http(s) URL, bad method), NotStorable (a lambda, a lock in meta), naming the field.
+    Raises: ValueError (no http(s) URL, bad method), TypeError (a priority that is no whole number), NotStorable (a
+    lambda, a lock in meta), naming the field.
     """
 
     __slots__ = (
@@ -82,7 +84,7 @@ class Request:
         self.filter = filter if dont_filter is None else not dont_filter
         self._meta = meta if meta is None else dict(meta)
         self.cookies = cookies
-        self.priority = priority
+        self.priority = priority if type(priority) is int else _whole(priority)
         self.cb_kwargs = cb_kwargs
         self.timeout = timeout
         self.proxy = proxy
@@ -219,6 +221,13 @@ def _method(method: str) -> str:
     if not name or not _TOKEN.issuperset(name):
         raise ValueError(f"not an HTTP method: {method!r}")
     return name
+
+
+def _whole(priority: Any) -> int:
+    try:
+        return index(priority)
+    except TypeError:
+        raise TypeError(f"priority is a whole number, higher goes first; not {priority!r}") from None
 
 
 def _method_name(method: str | Callable[..., Any] | None, field: str) -> str:

@@ -109,3 +109,14 @@ def test_two_requests_share_no_meta():
 
 def test_a_request_shows_itself_without_its_password():
     assert repr(Request("http://u:secret@h.test/a#b")) == "<GET http://u:***@h.test/a>"
+
+
+@pytest.mark.parametrize("priority", [1.5, 2.0, "high", "1", None, [1]])
+def test_a_priority_that_is_no_whole_number_is_refused(priority):
+    with pytest.raises(TypeError, match="priority is a whole number"):
+        Request("http://h.test/", priority=priority)
+
+
+@pytest.mark.parametrize(("priority", "kept"), [(True, 1), (-3, -3), (10**6, 10**6)])
+def test_a_whole_number_is_a_priority(priority, kept):
+    assert Request("http://h.test/", priority=priority).priority == kept
