@@ -18,6 +18,7 @@ from scrapy_plus.conf.options import (
     headers,
     level,
     listed,
+    log_format,
     mapped,
     number,
     optional,
@@ -380,7 +381,7 @@ LOG_FILE = log(
 LOG_FORMAT = log(
     "%(asctime)s [%(name)s] %(levelname)s: %(message)s",
     "How a line of the log looks, in the words of Python's logging.",
-    text(),
+    log_format(),
     aliases=("DEFAULT_LOG_FMT",),
 )
 LOG_DATEFORMAT = log(

@@ -95,6 +95,21 @@ def text(wants: str = "a text") -> Kind:
     return Kind(wants, read)
 
 
+def log_format() -> Kind:
+    """A format of Python's logging that a record can be put into."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError
+        try:
+            logging.Formatter(value).format(logging.makeLogRecord({}))
+        except (KeyError, ValueError, TypeError):
+            raise ValueError from None
+        return value
+
+    return Kind("a format of Python's logging, like '%(levelname)s: %(message)s'", read)
+
+
 def path() -> Kind:
     """The path of a file, as a string."""
 

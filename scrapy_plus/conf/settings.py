@@ -93,7 +93,11 @@ class Settings:
         problems: list[str] = []
         for spider in spiders:
             name = getattr(spider, "name", None) or getattr(spider, "__name__", "?")
-            layer = Layer(f"spider {name}", getattr(spider, "custom_settings", None) or {})
+            values = getattr(spider, "custom_settings", None) or {}
+            if not isinstance(values, Mapping):
+                problems.append(f"custom_settings of spider {name}: must be a dict of settings, not {values!r}")
+                continue
+            layer = Layer(f"spider {name}", values)
             others = (layer for layer in self._layers if not layer.source.startswith("spider "))
             try:
                 found.append(Settings([*others, layer], project_dir=self.project_dir))

@@ -214,6 +214,16 @@ def test_a_value_that_is_the_case_anyway_needs_no_word(write, caplog):
     assert len(caplog.records) == 3
 
 
+@pytest.mark.parametrize("values", [["DOWNLOAD_DELAY"], "DOWNLOAD_DELAY = 1", 5])
+def test_custom_settings_that_are_no_dict_are_a_mistake_of_that_spider(write, values):
+    class Slow:
+        name = "slow"
+        custom_settings = values
+
+    with pytest.raises(SettingsError, match="custom_settings of spider slow: must be a dict of settings"):
+        load_settings(write(""), environ={}).for_spider(Slow)
+
+
 def test_a_setting_of_the_whole_process_in_custom_settings_is_said(write, caplog):
     class Loud:
         name = "loud"
