@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import DropItem
+from scrapy_plus.middlewares.chain import Hook, bind
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +55,9 @@ class Processed(NamedTuple):
 class PipelineChain:
     """The pipelines of one spider, in the order of the PIPELINES setting.
 
-    One may have `encode_items(items, spider)` instead of `store`: what it returns, a list of bytes, is stored in the very
-    step in which the page is done. That is the way into the crawl's store only; nothing else can be part of that step.
+    Their methods may leave out `spider`. Raises UnfitHook for those that cannot be called, or are async.
+    One may have `encode_items(items, spider)` instead of `store`: what it returns, a list of bytes, is stored in the
+    very step in which the page is done. That is the way into the crawl's own store; nothing else can be in that step.
     """
 
     def __init__(self, pipelines: Sequence[Any], spider: Any, stats: Stats) -> None:
@@ -63,25 +65,32 @@ class PipelineChain:
         self._spider = spider
         self._stats = stats
         self._steps = [
-            (type(one).__name__, one.process_item) for one in self._pipelines if hasattr(one, "process_item")
+            (type(one).__name__, process_item)
+            for one in self._pipelines
+            if (process_item := bind(one, "process_item", spider, ("item", "spider")))
+        ]
+        self._doors = [
+            (bind(one, "open_spider", spider, ("spider",)), bind(one, "close_spider", spider, ("spider",)))
+            for one in self._pipelines
         ]
         self._stores = [one for one in self._pipelines if hasattr(one, "store")]
         self._encoders = [one for one in self._pipelines if hasattr(one, "encode_items")]
-        self._flushes = _methods(self._pipelines, "flush")
+        self._flushes = [one.flush for one in self._pipelines if hasattr(one, "flush")]
         self._forgetful: set[str] = set()
         self._drop_reasons: set[str] = set()
-        self._opened: list[Any] = []
+        self._opened: list[Hook] = []
 
     def open(self) -> None:
         """Opens all of them, in order; if one cannot, those that were opened are closed again."""
-        for pipeline in self._pipelines:
+        for open_spider, close_spider in self._doors:
             try:
-                for open_spider in _methods([pipeline], "open_spider"):
+                if open_spider is not None:
                     open_spider(self._spider)
             except BaseException:
                 self.close()
                 raise
-            self._opened.append(pipeline)
+            if close_spider is not None:
+                self._opened.append(close_spider)
 
     def process(self, items: Iterable[Any]) -> Processed:
         """Sends the items of a page through all pipelines and stores them; returns those that came out, as they did."""
@@ -151,14 +160,9 @@ class PipelineChain:
         failures = []
         while self._opened:
             try:
-                for close_spider in _methods([self._opened.pop()], "close_spider"):
-                    close_spider(self._spider)
+                self._opened.pop()(self._spider)
             except Exception as failure:
                 log.exception("a pipeline could not be closed")
                 failures.append(failure)
         if failures:
             raise failures[0]
-
-
-def _methods(pipelines: Iterable[Any], name: str) -> list[Callable[..., None]]:
-    return [getattr(pipeline, name) for pipeline in pipelines if hasattr(pipeline, name)]

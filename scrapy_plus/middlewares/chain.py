@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scrapy_plus.errors import DropRequest, StopCrawl
+from scrapy_plus.errors import DropRequest, StopCrawl, UsageError
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 
@@ -21,21 +21,27 @@ _SHAPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "process_response": (("response",), ("response", "spider"), ("request", "response", "spider")),
     "process_exception": (("exception",), ("request", "exception"), ("request", "exception", "spider")),
     "process_item": (("item",), ("item", "spider")),
+    "open_spider": ((), ("spider",)),
+    "close_spider": ((), ("spider",)),
 }
 _ALIASES = {"failure": "exception", "error": "exception", "exc": "exception", "req": "request", "res": "response"}
 _WORDS = frozenset({"request", "response", "exception", "item", "spider"})
 
 
-def bind(middleware: object, name: str, spider: object, passed: tuple[str, ...]) -> Hook | None:
-    """The hook as a function of `passed`, whatever it takes itself; None if the middleware has none.
+class UnfitHook(UsageError, TypeError):
+    """A middleware or pipeline has a method that cannot be called as it is written."""
 
-    Raises TypeError for a hook whose parameters cannot be filled, or that is a coroutine.
+
+def bind(middleware: object, name: str, spider: object, passed: tuple[str, ...]) -> Hook | None:
+    """The hook as a function of `passed`, whatever it takes itself; None if the middleware or pipeline has none.
+
+    Raises UnfitHook for one whose parameters cannot be filled, or that is a coroutine.
     """
     hook = getattr(middleware, name, None)
     if hook is None:
         return None
     if not callable(hook) or inspect.iscoroutinefunction(hook):
-        raise TypeError(f"{_title(middleware, name)} is no plain method")
+        raise UnfitHook(f"{_title(middleware, name)} must be a plain method, not async: gevent makes it concurrent")
     wanted = _wanted(hook, name, _title(middleware, name))
     if wanted == passed:
         return hook
@@ -60,15 +66,15 @@ def _wanted(hook: Hook, name: str, title: str) -> tuple[str, ...]:
     if len(required) == len(positional) and names and set(names) <= known and len(set(names)) == len(names):
         return tuple(names)
     if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
-        raise TypeError(f"{title} has keyword-only parameters; write {' or '.join(_written(shapes))}")
+        raise UnfitHook(f"{title} has keyword-only parameters; write {' or '.join(_written(shapes))}")
     for shape in shapes:
         if len(shape) == len(required) and required == positional[: len(required)]:
             return shape
-    raise TypeError(f"{title}{inspect.signature(hook)} cannot be called; write {' or '.join(_written(shapes))}")
+    raise UnfitHook(f"{title}{inspect.signature(hook)} cannot be called; write {' or '.join(_written(shapes))}")
 
 
 def _written(shapes: Sequence[tuple[str, ...]]) -> list[str]:
-    return [f"(self, {', '.join(shape)})" for shape in shapes]
+    return [f"({', '.join(('self', *shape))})" for shape in shapes]
 
 
 def _title(middleware: object, name: str) -> str:

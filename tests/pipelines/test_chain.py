@@ -4,7 +4,7 @@ import pytest
 
 from scrapy_plus.core.pipeline import Pipeline, PipelineChain
 from scrapy_plus.core.stats import Stats
-from scrapy_plus.errors import DropItem
+from scrapy_plus.errors import DropItem, UsageError
 
 
 class Shop:
@@ -170,3 +170,34 @@ def test_the_base_class_does_nothing_to_items():
     pipelines.open()
     assert pipelines.process([{"a": 1}]).items == [{"a": 1}]
     pipelines.close()
+
+
+def test_the_methods_of_a_pipeline_may_leave_out_the_spider():
+    diary: list[str] = []
+
+    class Short:
+        def open_spider(self):
+            diary.append("open")
+
+        def process_item(self, item):
+            return {**item, "seen": True}
+
+        def close_spider(self):
+            diary.append("close")
+
+    pipelines, _ = chain(Short())
+    pipelines.open()
+    assert pipelines.process([{"n": 1}]).items == [{"n": 1, "seen": True}]
+    pipelines.close()
+    assert diary == ["open", "close"]
+
+
+async def _async(self, item, spider):
+    return item
+
+
+@pytest.mark.parametrize("method", [_async, lambda self: None, lambda self, item, spider, more: item])
+def test_a_pipeline_that_cannot_be_called_is_refused_before_the_crawl(method):
+    unfit = type("Unfit", (), {"process_item": method})
+    with pytest.raises(UsageError, match=r"Unfit\.process_item"):
+        chain(unfit())
