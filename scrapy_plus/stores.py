@@ -7,7 +7,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from scrapy_plus.conf.redis_address import RedisAddress, before_tag, parse_redis_url, project_name, redis_address
+from scrapy_plus.conf.redis_address import (
+    RedisAddress,
+    before_tag,
+    items_key,
+    parse_redis_url,
+    project_name,
+    redis_address,
+)
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
 from scrapy_plus.core.committer import Committer
@@ -16,6 +23,7 @@ from scrapy_plus.errors import NodesAlive, UsageError
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.frontier.redis import RedisFrontier
+from scrapy_plus.frontier.stored_items import StoredItems
 from scrapy_plus.redis_client import check_server, make_client
 from scrapy_plus.rules.pace import Pace
 
@@ -111,16 +119,24 @@ class RedisStore:
 
     def frontier(self, spider_name: str, settings: Settings) -> RedisFrontier:
         """The crawl of this spider, over a connection of its own."""
+        prefix = self._tag % spider_name
         return RedisFrontier(
             make_client(self._address),
-            self._tag % spider_name,
+            prefix,
             order=settings.SCHEDULER_QUEUE_CLASS,
             pace=pace_of(settings),
             lease_seconds=settings.LEASE_SECONDS,
             max_lost=settings.MAX_LOST,
             retry_seconds=settings.REDIS_RETRY_SECONDS or float("inf"),
             items_as=settings.ITEMS_AS,
+            items_key=items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=settings.JOB),
+            keeps_items=bool(settings.FEEDS),
         )
+
+    def stored_items(self, spider_name: str, settings: Settings) -> StoredItems:
+        """The items of this spider's crawl, for those who only read."""
+        retry_seconds = settings.REDIS_RETRY_SECONDS or float("inf")
+        return StoredItems(make_client(self._address), self._tag % spider_name, retry_seconds=retry_seconds)
 
     def committer(self, frontier: Frontier, settings: Settings) -> Committer:
         """One that makes the calls in a greenlet; a worker process bears the name that its supervisor gave it."""

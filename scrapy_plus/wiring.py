@@ -22,9 +22,9 @@ from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import SettingsError, UsageError
 from scrapy_plus.http.codec import decode
 from scrapy_plus.http.request import Request
+from scrapy_plus.item_places import Files, item_places
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
-from scrapy_plus.pipelines.feeds import Feed, build_feeds
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.pace import Pace
 from scrapy_plus.stores import MemoryStore, RedisStore, begin, concurrency_of, open_store, pace_of
@@ -53,11 +53,11 @@ def engine_arguments(
     stores: list[MemoryStore | RedisStore] = []
 
     def make_crawls() -> list[Crawl]:
-        feeds: dict[str, Feed] = {}
+        files = Files()
         stores.append(open_store(settings))
         spiders = [make_spider(spider, arguments or {}) for spider in chosen]
         return [
-            build_crawl(spider, own, make_transport or build_transport, feeds, stores[-1])
+            build_crawl(spider, own, make_transport or build_transport, files, stores[-1])
             for spider, own in zip(spiders, settings.for_spiders(spiders), strict=True)
         ]
 
@@ -138,10 +138,10 @@ def build_crawl(
     spider: Spider,
     settings: Settings,
     make_transport: Callable[[Settings], Transport],
-    feeds: dict[str, Feed],
+    files: Files,
     store: MemoryStore | RedisStore,
 ) -> Crawl:
-    """Everything one spider needs, from the settings as it sees them; `feeds` are those that spiders share, by path."""
+    """Everything one spider needs, from the settings as it sees them; spiders share `files` and `store`."""
     stats = Stats()
     spider.settings = settings
     spider.stats = stats
@@ -157,8 +157,8 @@ def build_crawl(
         fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS,
         stats=stats,
     )
-    pipelines = [*_parts(settings, "PIPELINES"), *_feeds(settings, feeds)]
-    return Crawl(
+    pipelines, exporters = item_places(_parts(settings, "PIPELINES"), spider, settings, files, store, frontier)
+    crawl = Crawl(
         spider,
         scheduler,
         downloader,
@@ -171,8 +171,11 @@ def build_crawl(
         backoff_limit_seconds=settings.RETRY_BACKOFF_MAX_SECONDS,
         seeds_ahead=settings.START_REQUESTS_BUFFER,
         seeds=settings.ROLE != "slave",
-        attendants=store.attendants(str(spider.name), frontier, committer, settings),
+        attendants=[*store.attendants(str(spider.name), frontier, committer, settings), *exporters],
     )
+    for exporter in exporters:
+        exporter.on_stop = crawl.stop
+    return crawl
 
 
 def build_scheduler(spider: Spider, settings: Settings, committer: Committer, stats: Stats) -> Scheduler:
@@ -239,16 +242,6 @@ def _make(part: Any, settings: Settings) -> Any:
         return part
     make = getattr(part, "from_settings", None)
     return make(settings) if make is not None else part()
-
-
-def _feeds(settings: Settings, shared: dict[str, Feed]) -> list[Feed]:
-    """One writer a file, however many spiders write to it."""
-    for path, options in settings.FEEDS.items():
-        if path not in shared:
-            [shared[path]] = build_feeds(
-                {path: options}, fields=settings.FEED_EXPORT_FIELDS, csv_safe=settings.CSV_SAFE
-            )
-    return [shared[path] for path in settings.FEEDS]
 
 
 def _downloader_defaults(settings: Settings) -> list[Any]:
@@ -325,7 +318,7 @@ def crawl(spider: Spider | type[Spider], transport: Transport, **settings: Any) 
     pipelines = [*load(overrides=settings).PIPELINES, _Collector(result.items)]
     loaded = load(overrides={**settings, "PIPELINES": pipelines})
     engine = Engine(
-        lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, {}, MemoryStore())],
+        lambda: [build_crawl(made, loaded.for_spider(made), lambda _: transport, Files(), MemoryStore())],
         concurrency=loaded.CONCURRENT_REQUESTS,
         shutdown_seconds=loaded.SHUTDOWN_SECONDS,
     )

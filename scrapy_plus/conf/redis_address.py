@@ -336,6 +336,25 @@ def project_name(name: str | None, project_dir: Path | None, *, is_embedded: boo
     )
 
 
-def items_key(pattern: str | None, *, prefix: str, spider: str) -> str:
-    """Where the items are stored: `{project:spider}:items`, or REDIS_ITEMS_KEY with the spider for %(spider)s."""
-    return pattern.replace("%(spider)s", spider) if pattern else f"{prefix}:items"
+def key_pattern() -> Kind:
+    """A key with a place for the spider's name: two crawls in one key could not be told apart."""
+
+    def read(value: Any) -> str:
+        word = str(text().read(value))
+        if "%(spider)s" not in word:
+            raise Unfit(f"{word!r} must have %(spider)s in it, since each crawl has a key of its own")
+        return word
+
+    return Kind("a text with %(spider)s in it", read)
+
+
+def items_key(pattern: str | None, *, prefix: str, spider: str, job: str = "") -> str:
+    """Where the items are stored: `{project:spider}:items`, or REDIS_ITEMS_KEY with spider and job put in.
+
+    Raises: SettingsError if there is a job, and no place for it.
+    """
+    if not pattern:
+        return f"{prefix}:items"
+    if job and "%(job)s" not in pattern:
+        raise SettingsError(f"REDIS_ITEMS_KEY = {pattern!r} needs %(job)s in it, since JOB = {job!r}: one key a crawl")
+    return pattern.replace("%(spider)s", spider).replace("%(job)s", job)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from scrapy_plus.conf.options import Option, boolean, choice, number, optional, text
-from scrapy_plus.conf.redis_address import host, key_prefix, redis_params, redis_url, secret
+from scrapy_plus.conf.options import Option, boolean, choice, number, optional
+from scrapy_plus.conf.redis_address import host, key_pattern, key_prefix, redis_params, redis_url, secret
 
 redis = partial(Option, group="Redis", one_spider=False)
 port = optional(number(1, 65_535, whole=True))
@@ -48,8 +48,9 @@ ITEMS_AS = redis(
 )
 REDIS_ITEMS_KEY = redis(
     None,
-    "The key of the stored items, with %(spider)s for the spider's name; None is {project:spider}:items.",
-    optional(text()),
+    "The key of the stored items, with %(spider)s for the spider's name and %(job)s for JOB; None is "
+    "{project:spider}:items.",
+    optional(key_pattern()),
 )
 
 # What the framework had before there was one address for everything. They must name the same place.

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gevent
@@ -22,11 +22,16 @@ from scrapy_plus.pipelines.formats import Fields, Format, format_of
 log = logging.getLogger(__name__)
 
 
+class BeingWritten(UsageError):
+    """Another process is writing that file."""
+
+
 class Feed(Pipeline):
     """Writes the items of each page to a file with one unbuffered write; "-" is standard output.
 
     A file that exists is gone on with, behind its last whole line, unless `overwrite`. The format is that of the
     extension, or of `format`. Several spiders may share one Feed: it is closed when the last of them closes.
+    `on_claimed` is called when the file is ours alone, before anything of it is read or written.
     Raises: UsageError at open (what cannot be written, no known format), OSError on a full disk, the file left whole.
     """
 
@@ -41,7 +46,8 @@ class Feed(Pipeline):
         csv_safe: bool = True,
     ) -> None:
         self.place = os.fspath(path)
-        self._overwrite = overwrite
+        self.overwrite = overwrite
+        self.on_claimed: Callable[[], None] = lambda: None
         self._mark, encoding = _byte_order_mark(encoding)
         self._format = format_of(self.place, format)(fields=fields, encoding=encoding, csv_safe=csv_safe)
         self._sink: _File | _Stream | None = None
@@ -54,16 +60,35 @@ class Feed(Pipeline):
 
     def _open(self) -> _File | _Stream:
         if self.place == "-":
-            return _Stream(sys.__stdout__.fileno() if sys.__stdout__ else 1, self._format, self._mark, is_shared=True)
+            # Closed, its number is that of some other file or socket by now.
+            if sys.__stdout__ is None or sys.__stdout__.closed:
+                raise UsageError("cannot write items to standard output: it is closed")
+            return _Stream(sys.__stdout__.fileno(), self._format, self._mark, is_shared=True)
         try:
-            return _open(self.place, self._format, self._mark, self._overwrite)
+            return _open(self.place, self._format, self._mark, self.overwrite, self.on_claimed)
         except OSError as error:
             raise UsageError(f"cannot write items to {self.place!r}: {error.strerror or error}") from error
 
     def store(self, items: list[Any], spider: Any) -> None:
+        self.append(self.encode(items))
+
+    def encode(self, items: list[Any]) -> bytes:
+        """The items as the next bytes of the file."""
+        return self._format.encode(items, is_empty=self._open_sink.is_empty)
+
+    def append(self, data: bytes) -> None:
+        self._open_sink.write(data)
+
+    @property
+    def end(self) -> int | None:
+        """Where the next items will begin; None if they go to a stream, which has no such place."""
+        return self._open_sink.end
+
+    @property
+    def _open_sink(self) -> _File | _Stream:
         if self._sink is None:
             raise ValueError(f"the feed {self.place!r} is not open")
-        self._sink.write(self._format.encode(items, is_empty=self._sink.is_empty))
+        return self._sink
 
     def close_spider(self, spider: Any) -> None:
         self._spiders -= 1
@@ -95,7 +120,7 @@ class _File:
         self._tail = format_.tail
         self.is_empty = True
         size = os.fstat(descriptor).st_size
-        self._end = 0  # the tail begins here
+        self.end = 0  # here the tail begins
         if size and not overwrite:
             self._resume(path, format_, mark)
         else:
@@ -104,30 +129,30 @@ class _File:
 
     def _resume(self, path: str, format_: Format, mark: bytes) -> None:
         with open(path, "rb") as file:
-            self._end, self.is_empty, glue = format_.resume(file)
-            file.seek(self._end)
+            self.end, self.is_empty, glue = format_.resume(file)
+            file.seek(self.end)
             torn = file.read().strip(b" \t\r\n],")  # without what a whole array ends with
         if torn:
             log.warning("%r ended within a line: cut %d bytes, going on behind the last whole one", path, len(torn))
-        os.ftruncate(self._descriptor, self._end)
-        self._put(glue if self._end else mark + format_.head)
+        os.ftruncate(self._descriptor, self.end)
+        self._put(glue if self.end else mark + format_.head)
 
     def write(self, data: bytes) -> None:
         """Appends whole lines, or raises OSError and leaves the file as it was."""
         try:
             self._put(data)
         except OSError:
-            os.ftruncate(self._descriptor, self._end)
-            os.pwrite(self._descriptor, self._tail, self._end)
+            os.ftruncate(self._descriptor, self.end)
+            os.pwrite(self._descriptor, self._tail, self.end)
             raise
         self.is_empty = False
 
     def _put(self, data: bytes) -> None:
         # One call for data and tail: between two the file would be without an end.
         whole = data + self._tail
-        if os.pwrite(self._descriptor, whole, self._end) < len(whole):
+        if os.pwrite(self._descriptor, whole, self.end) < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._end += len(data)
+        self.end += len(data)
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -135,6 +160,8 @@ class _File:
 
 class _Stream:
     """A pipe or a terminal: nothing can be taken back, and the tail is written at the end."""
+
+    end = None
 
     def __init__(self, descriptor: int, format_: Format, mark: bytes, *, is_shared: bool) -> None:
         self._descriptor = descriptor
@@ -178,7 +205,7 @@ def _write_all(descriptor: int, data: bytes) -> OSError | None:
     return None
 
 
-def _open(path: str, format_: Format, mark: bytes, overwrite: bool) -> _File | _Stream:
+def _open(path: str, format_: Format, mark: bytes, overwrite: bool, on_claimed: Callable[[], None]) -> _File | _Stream:
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
@@ -187,6 +214,7 @@ def _open(path: str, format_: Format, mark: bytes, overwrite: bool) -> _File | _
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return _Stream(descriptor, format_, mark, is_shared=False)
         _claim(descriptor, path)
+        on_claimed()
         return _File(descriptor, path, format_, mark, overwrite=overwrite)
     except BaseException:
         os.close(descriptor)
@@ -198,7 +226,7 @@ def _claim(descriptor: int, path: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise UsageError(f"{path!r} is being written by another crawl; give this one another file") from None
+        raise BeingWritten(f"{path!r} is being written by another crawl; give this one another file") from None
     except OSError as error:
         log.debug("no locks on this file system: %s", error)
 
