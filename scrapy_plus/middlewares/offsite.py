@@ -14,6 +14,7 @@ class Offsite:
     """Refuses requests to hosts that are neither in `spider.allowed_domains` nor below one of them.
 
     A start request, one with `filter=False` and one with meta allow_offsite go everywhere: somebody meant exactly them.
+    Where a start request is redirected nobody meant.
     """
 
     def process_request(self, request: Request, spider: Any) -> None:
@@ -21,7 +22,7 @@ class Offsite:
         if not domains or not request.filter:
             return
         meta = request.meta if request.has_meta else {}
-        if not meta.get("depth") or meta.get("allow_offsite"):
+        if meta.get("allow_offsite") or not (meta.get("depth") or meta.get("redirect_times")):
             return
         host = urlsplit(request.url).hostname or ""
         if not is_below(host, [domains] if isinstance(domains, str) else domains):

@@ -142,6 +142,12 @@ def test_a_request_to_another_domain_is_dropped():
         allowed(domains="a.test")
 
 
+def test_a_start_request_may_leave_but_not_be_led_away():
+    allowed(depth=0)
+    with pytest.raises(DropRequest, match=r"^offsite: b\.test"):
+        allowed(meta={"redirect_times": 1, "redirect_urls": ["http://a.test/"]}, depth=0)
+
+
 def test_whoever_says_so_may_leave():
     allowed(filter=False)
     allowed(depth=0)
