@@ -11,13 +11,13 @@ ROOT = Path(__file__).parent.parent
 FILES = [path for path in sorted((ROOT / "scrapy_plus").rglob("*.py")) if "templates" not in path.parts]
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 LAYERS = """errors patching version
-item http
+item items http
 rules conf
 frontier transport embedded redis_client
 middlewares
 core
-pipelines spiders wiring stores redis_hash
-cli supervisor terminal summary figures log dashboard""".splitlines()
+pipelines spiders wiring stores item_places redis_hash
+cli torture supervisor terminal summary figures log dashboard""".splitlines()
 LAYER = {name: level for level, names in enumerate([*LAYERS, "__main__"]) for name in names.split()} | {"": 8}
 IMPURE = {"gevent", "redis", "requests", "socket", "time", "random"}
 
