@@ -166,7 +166,7 @@ def test_what_was_written_is_there_at_the_next_start(path, opened, project):
     first = opened()
     put(first, "tea")
     first.close()
-    assert servers_of(project) == []
+    wait_for(lambda: servers_of(project) == [])
     assert has(opened(), "tea")
 
 
@@ -194,8 +194,9 @@ def test_nothing_is_left_by_thirty_starts_and_stops(path, project):
             pids.add(pid_of(redis))
             assert has(redis, "n0") is (number > 0)
             put(redis, f"n{number}")
-    assert len(pids) == 30 and not any(map(is_alive, pids))
-    assert servers_of(project) == []
+    assert len(pids) == 30
+    wait_for(lambda: not any(map(is_alive, pids)))
+    wait_for(lambda: servers_of(project) == [])
     assert not Path(redis.address.socket_path).exists()
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -205,7 +206,7 @@ def test_closing_twice_or_ensuring_when_closed_does_nothing(path, opened, projec
     redis.close()
     redis.close()
     redis.ensure()
-    assert servers_of(project) == []
+    wait_for(lambda: servers_of(project) == [])
 
 
 def test_other_greenlets_go_on_while_a_server_starts(path, opened):
@@ -232,7 +233,7 @@ def test_the_folder_may_have_any_name_and_length(path, tmp_path, name):
         put(redis, "tea")
     with open_embedded(folder) as redis:
         assert has(redis, "tea")
-    assert servers_of(folder) == []
+    wait_for(lambda: servers_of(folder) == [])
 
 
 def test_a_link_to_the_project_leads_to_the_same_server(path, opened, project, tmp_path):
@@ -263,8 +264,8 @@ def test_two_processes_share_one_server_and_the_last_one_ends_it(start, project)
     assert is_alive(first.server_pid)
     second.do("set tea green")
     second.do("close")
-    assert not is_alive(first.server_pid)
-    assert servers_of(project) == []
+    wait_for(lambda: not is_alive(first.server_pid))
+    wait_for(lambda: servers_of(project) == [])
 
 
 def test_two_users_in_one_process_are_two(path, opened):
@@ -279,7 +280,7 @@ def test_eight_processes_that_start_and_close_at_once_agree_on_one_server(start,
     gevent.joinall([gevent.spawn(lambda: users.append(start())) for _ in range(8)], timeout=120, raise_error=True)
     assert len({user.server_pid for user in users}) == 1 and len(users) == 8
     gevent.joinall([gevent.spawn(user.do, "close") for user in users], timeout=120, raise_error=True)
-    assert servers_of(project) == []
+    wait_for(lambda: servers_of(project) == [])
 
 
 def test_a_user_that_is_killed_is_no_user_any_more(start, project):
@@ -287,7 +288,7 @@ def test_a_user_that_is_killed_is_no_user_any_more(start, project):
     first.kill()
     assert is_alive(second.server_pid)
     second.do("close")
-    assert servers_of(project) == []
+    wait_for(lambda: servers_of(project) == [])
 
 
 def test_the_starter_may_be_killed_and_the_others_go_on(start, opened):
@@ -308,7 +309,7 @@ def test_after_all_users_were_killed_the_next_start_takes_the_server_over(start,
     assert pid_of(redis) == users[0].server_pid
     assert has(redis, "tea")
     redis.close()
-    assert servers_of(project) == []
+    wait_for(lambda: servers_of(project) == [])
 
 
 def test_ctrl_c_reaches_the_crawl_and_not_its_redis(start, opened):
@@ -390,7 +391,8 @@ def test_a_server_whose_socket_was_removed_is_ended_and_started_again(path, open
     pid = pid_of(redis)
     Path(redis.address.socket_path).unlink()
     redis.ensure()
-    assert not is_alive(pid) and has(redis, "tea")
+    wait_for(lambda: not is_alive(pid))
+    assert has(redis, "tea")
     assert servers_of(project) == [pid_of(redis)]
 
 
@@ -402,7 +404,8 @@ def test_a_frozen_server_whose_socket_was_removed_is_killed(path, opened, monkey
     os.kill(pid, signal.SIGSTOP)
     Path(redis.address.socket_path).unlink()
     redis.ensure()
-    assert not is_alive(pid) and pid_of(redis) != pid
+    wait_for(lambda: not is_alive(pid))
+    assert pid_of(redis) != pid
 
 
 def test_a_process_that_only_holds_the_lock_is_not_killed(path, project, opened, monkeypatch):
@@ -444,7 +447,7 @@ def test_what_is_left_of_a_folder_that_was_made_anew_does_not_serve_the_new_one(
     user.do("set tea green")
     shutil.rmtree(project / ".scrapy_plus")
     redis = opened()
-    assert not is_alive(user.server_pid)
+    wait_for(lambda: not is_alive(user.server_pid))
     assert not has(redis, "tea")
 
 
@@ -516,7 +519,7 @@ def test_a_log_that_is_garbage_in_the_middle_is_refused_with_the_server_s_words(
     line = str(caught.value)
     assert "\n" not in line and line.startswith("the crawl's Redis did not start: ")
     assert "Bad file format" in line and line.endswith("redis.log)")
-    assert servers_of(project) == []
+    wait_for(lambda: servers_of(project) == [])
 
 
 def test_half_written_files_of_a_killed_server_are_cleared_away(path, opened, project):
@@ -554,7 +557,7 @@ def test_data_of_an_older_server_is_taken_over_and_newer_data_is_not_overlooked(
     with open_embedded(project) as redis:
         assert has(redis, "tea")
         pid = pid_of(redis)
-    assert not is_alive(pid)
+    wait_for(lambda: not is_alive(pid))
     if (project / ".scrapy_plus" / "redis" / "appendonlydir").exists():
         monkeypatch.setattr(binary, "_candidates", lambda: iter([older]))
         with pytest.raises(UsageError, match="data is of a Redis 7 or newer, and .* is 6.2; install a newer one"):
