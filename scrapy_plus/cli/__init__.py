@@ -11,6 +11,7 @@ import click
 from scrapy_plus.cli.base import Command
 from scrapy_plus.cli.crawling import crawl_command, list_command, run_command, runspider_command
 from scrapy_plus.cli.making import genspider_command, startproject_command
+from scrapy_plus.cli.reading import items_command
 from scrapy_plus.cli.telling import settings_command, version_command
 
 __all__ = ["main", "run"]
@@ -29,6 +30,7 @@ for command in (
     run_command,
     crawl_command,
     runspider_command,
+    items_command,
     settings_command,
     version_command,
 ):

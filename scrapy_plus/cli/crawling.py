@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +46,15 @@ def crawl_options(function: Function) -> Function:
 def overrides(appended: Sequence[str], overwritten: Sequence[str], level: str | None) -> dict[str, Any]:
     """What the options mean as settings; the files go to those that FEEDS has already."""
     found: dict[str, Any] = {} if level is None else {"LOG_LEVEL": level}
-    feeds = {**dict(_feeds(appended, overwrite=False)), **dict(_feeds(overwritten, overwrite=True))}
+    feeds = {**dict(feeds_of(appended, overwrite=False)), **dict(feeds_of(overwritten, overwrite=True))}
     return {**found, "FEEDS": Added(feeds)} if feeds else found
 
 
-def _feeds(words: Iterable[str], *, overwrite: bool) -> Iterable[tuple[str, dict[str, Any]]]:
+def feeds_of(words: Iterable[str], *, overwrite: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The files that -o and -O name, as FEEDS would; FILE:FORMAT says a format that the ending does not."""
     for word in words:
         path, colon, ending = word.rpartition(":")
-        if colon and path and ending in FORMATS:  # items.txt:csv
+        if colon and path and ending in FORMATS:
             yield path, {"format": ending, "overwrite": overwrite}
         else:
             yield word, {"overwrite": overwrite}
