@@ -13,9 +13,16 @@ from scrapy_plus.core.engine import Engine  # noqa: E402
 from scrapy_plus.core.outcome import Failure  # noqa: E402
 from scrapy_plus.core.pipeline import Pipeline  # noqa: E402
 from scrapy_plus.core.spider import Spider  # noqa: E402
-from scrapy_plus.errors import DontCloseSpider, DropItem, DropRequest, StopCrawl  # noqa: E402
+from scrapy_plus.errors import (  # noqa: E402
+    CloseSpider,
+    DontCloseSpider,
+    DropItem,
+    DropRequest,
+    IgnoreRequest,
+    StopCrawl,
+)
 from scrapy_plus.http.links import LinkExtractor  # noqa: E402
-from scrapy_plus.http.request import Request  # noqa: E402
+from scrapy_plus.http.request import FormRequest, JsonRequest, Request  # noqa: E402
 from scrapy_plus.http.response import Response  # noqa: E402
 from scrapy_plus.item import Item  # noqa: E402
 from scrapy_plus.middlewares.downloader_middlewares import DownloaderMiddleware  # noqa: E402
@@ -29,6 +36,7 @@ from scrapy_plus.wiring import CrawlResult, crawl  # noqa: E402
 Engine.from_project = project_engine
 
 __all__ = [
+    "CloseSpider",
     "CrawlResult",
     "CrawlSpider",
     "DontCloseSpider",
@@ -38,7 +46,10 @@ __all__ = [
     "Engine",
     "Failure",
     "FakeTransport",
+    "FormRequest",
+    "IgnoreRequest",
     "Item",
+    "JsonRequest",
     "LinkExtractor",
     "Pipeline",
     "Request",

@@ -56,6 +56,9 @@ class StopCrawl(ScrapyPlusError):
         self.reason = reason
 
 
+IgnoreRequest, CloseSpider = DropRequest, StopCrawl  # Scrapy's names for them
+
+
 class DontCloseSpider(ScrapyPlusError):
     """Raised by `Spider.on_idle`: stay open and ask again at the next idle moment."""
 

@@ -20,7 +20,12 @@ class Spider:
     """Where a crawl starts, and what is taken from each page. Subclass it, name it, and write `parse`.
 
     Keyword arguments (`-a name=value` on the command line) become attributes. `start_url`, one URL or a list, is read
-    as well as `start_urls`.
+    as well as `start_urls`, and a method `start_request` as well as `start_requests`.
+
+    Class attributes that say more: `allowed_domains`, which with their subdomains are all that links are followed to;
+    `custom_settings`, a dict of settings for this spider; `handle_httpstatus_list`, the statuses other than 2xx whose
+    answers the callbacks want. While it crawls there are `settings` (`self.settings.DOWNLOAD_DELAY`), `stats`
+    (`self.stats.inc("shop/sold_out")`) and `logger`.
     """
 
     name: str = ""
@@ -40,11 +45,19 @@ class Spider:
     def logger(self) -> logging.Logger:
         return logging.getLogger(f"scrapy_plus.spider.{self.name}")
 
+    def log(self, message: object, level: int = logging.DEBUG, *arguments: object) -> None:
+        """The same as `self.logger.log(level, message)`."""
+        self.logger.log(level, message, *arguments)
+
     def start_requests(self) -> Iterable[Request]:
         """The first requests: one for each of `start_urls`, or what Scrapy's `async def start(self)` yields.
 
         It is pulled as the crawl needs it, so it may be a generator without end.
         """
+        if (start_request := getattr(self, "start_request", None)) is not None:
+            given = start_request()
+            yield from (given,) if isinstance(given, Request) else given or ()
+            return
         start = getattr(self, "start", None)
         if inspect.isasyncgenfunction(start):
             yield from _pull(start())

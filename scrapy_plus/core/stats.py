@@ -68,6 +68,12 @@ class Stats:
     def get(self, name: str, default: Any = 0) -> Any:
         return self._values.get(name, default)
 
+    # Scrapy's names.
+    inc_value, set_value, max_value = inc, set, max
+
+    def get_value(self, name: str, default: Any = None) -> Any:
+        return self._values.get(name, default)
+
     def error(self, reason: str, url: str) -> None:
         """Counts a failure with its group; the first URL stays as the sample, groups beyond the limit share one."""
         group = self._errors.get(reason)

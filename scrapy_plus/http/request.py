@@ -20,9 +20,18 @@ _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHI
 class Request:
     """What to fetch and which spider method gets the answer; every field can be stored, or it is refused here.
 
-    `parse` (or Scrapy's `callback`) and `errback` are methods of the spider or their names. `filter=False` (Scrapy's
-    `dont_filter=True`) crawls the URL even if it was seen. `data` is a form (mapping or pairs) or a raw body
-    (str, bytes); `body` is its other name; `json` is any JSON value. `timeout` is the total deadline in seconds.
+    `parse` (or Scrapy's `callback`) and `errback` are methods of the spider or their names; `cb_kwargs` are further
+    arguments of the callback. `filter=False` (Scrapy's `dont_filter=True`) crawls the URL even if it was seen.
+    `params` (mapping or pairs) go into the URL's query. `data` is a form (mapping or pairs) or a raw body (str, bytes),
+    `body` its other name, `json` any JSON value; they leave `method` as it is. `formdata` is a form that makes a GET a
+    POST. `encoding` is that of params, forms and texts. `cookies` is a dict, or a list of dicts (name, value, domain,
+    path). `priority` is a whole number from -1000 to 1000, the highest goes first. `timeout` is the total deadline in
+    seconds; `proxy` is a URL (`proxies`, a dict of them by scheme).
+
+    `meta` travels along, to `response.meta`. Keys that mean something: cookiejar, dont_merge_cookies, dont_redirect,
+    dont_retry, max_retry_times, handle_httpstatus_list, handle_httpstatus_all, download_timeout, download_maxsize,
+    download_fail_on_dataloss, allow_offsite, proxy; set by the framework: depth, redirect_times, redirect_urls,
+    redirect_reasons.
     Raises: ValueError (no http(s) URL, bad method), TypeError (a priority that is no whole number), NotStorable (a
     lambda, a lock in meta), naming the field.
     """
@@ -72,7 +81,14 @@ class Request:
         timeout: float | None = None,
         proxy: str | None = None,
         encoding: str = "utf-8",
+        formdata: Any = None,
+        dofilter: bool | None = None,
+        proxies: Mapping[str, str] | str | None = None,
     ) -> None:
+        if formdata is not None:
+            data, method = formdata, "POST" if method == "GET" else method
+        if dofilter is not None:
+            filter = dofilter  # noqa: A001
         self.url = clean_url(url, encoding=encoding)
         self.method = "GET" if method == "GET" else _method(method)
         self._headers = Headers(headers) if headers else None
@@ -87,7 +103,7 @@ class Request:
         self.priority = priority if type(priority) is int else _whole(priority)
         self.cb_kwargs = cb_kwargs
         self.timeout = timeout
-        self.proxy = proxy
+        self.proxy = proxy if proxies is None else _proxy(proxies, self.url)
         self.encoding = encoding
         self.retry_time = 0
         self.spider_name = ""
@@ -214,6 +230,26 @@ FIELDS = (
     "encoding",
 )
 """The constructor arguments that make up a request; the codec stores exactly these."""
+
+
+def FormRequest(url: str, formdata: Any = None, *, method: str | None = None, **arguments: Any) -> Request:  # noqa: N802
+    """A Request that sends a form: by POST, or with method="GET" in the URL's query."""
+    if formdata and method and method.upper() == "GET":
+        return Request(url, params=formdata, **arguments)
+    return Request(url, method or ("POST" if formdata else "GET"), data=formdata or None, **arguments)
+
+
+def JsonRequest(url: str, data: Any = None, *, method: str | None = None, **arguments: Any) -> Request:  # noqa: N802
+    """A Request that sends `data` as JSON, by POST."""
+    return Request(url, method or ("GET" if data is None else "POST"), json=data, **arguments)
+
+
+def _proxy(proxies: Mapping[str, str] | str, url: str) -> str | None:
+    """The proxy for this URL out of a dict by scheme, as `requests` takes one."""
+    if isinstance(proxies, str):
+        return proxies
+    scheme = url.partition(":")[0]
+    return next((proxies[key] for key in (scheme, f"{scheme}://", "all", "all://") if key in proxies), None)
 
 
 def _method(method: str) -> str:

@@ -21,6 +21,10 @@ _LINK_TAGS = ("a", "link", "area")
 class Response:
     """What came back for a request. Text and tree are made when first asked for, and once.
 
+    `css()` and `xpath()` find elements and texts; `re()` and `re_first()` what a pattern matches in the text; `json()`
+    is the body as JSON. `urljoin()` makes a link absolute, `follow()` and `follow_all()` make requests of links.
+    `url` is the one that answered, `history` the redirects that led there; `status_code` is also `status`; `headers`
+    are strings, asked in any case; `request` is what was asked, and `meta` its meta.
     `body` is bytes as received (decompressed); a str may be assigned, and is the text then. `encoding` may be assigned
     to correct what the page says of itself. `flags` holds "dataloss", "partial" or "cached".
     """
@@ -74,6 +78,13 @@ class Response:
     @status.setter
     def status(self, status_code: int) -> None:
         self.status_code = status_code
+
+    code = status
+
+    @property
+    def selector(self) -> Response:
+        """The response itself, which answers what Scrapy's selector does."""
+        return self
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -190,6 +201,8 @@ class Response:
         """`re.findall` on the text, or on `data`."""
         return _re.findall(rule, self.text if data is None else data)
 
+    re_find = re_find_all = find_all = re_findall
+
     # -- going on ------------------------------------------------------------------------------------------------------
 
     @property
@@ -246,7 +259,7 @@ class Response:
     def _request(self, url: str, callback: Any, arguments: dict[str, Any]) -> Request:
         if callback is not None:
             arguments = {**arguments, "callback": callback}
-        if "encoding" not in arguments and any(name in arguments for name in ("data", "body", "params")):
+        if "encoding" not in arguments and any(name in arguments for name in ("data", "formdata", "body", "params")):
             arguments = {**arguments, "encoding": self.encoding}
         return Request(url, **arguments)
 

@@ -1,0 +1,7 @@
+"""The kinds of spiders."""
+
+from scrapy_plus.core.spider import Spider
+from scrapy_plus.spiders.crawl import CrawlSpider, Rule
+from scrapy_plus.spiders.sitemap import SitemapSpider
+
+__all__ = ["CrawlSpider", "Rule", "SitemapSpider", "Spider"]

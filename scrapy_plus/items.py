@@ -1,0 +1,5 @@
+"""Items, in the module that Scrapy's projects look for them."""
+
+from scrapy_plus.item import Item
+
+__all__ = ["Item"]
