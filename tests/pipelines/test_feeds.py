@@ -389,7 +389,7 @@ def test_a_kill_leaves_whole_lines(tmp_path):
 def test_items_do_not_go_to_whatever_has_the_number_of_a_closed_standard_output(tmp_path):
     script = "from scrapy_plus.pipelines.feeds import Feed; kept = open('kept', 'w'); Feed('-').open_spider(None)"
     done = subprocess.run(
-        [sys.executable, "-c", f"import os; os.close(1); os.execv({sys.executable!r}, ['python', '-c', {script!r}])"],
+        ["sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, script],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         stderr=subprocess.PIPE,
