@@ -13,6 +13,7 @@ from scrapy_plus.cli.crawling import crawl_command, list_command, run_command, r
 from scrapy_plus.cli.making import genspider_command, startproject_command
 from scrapy_plus.cli.reading import items_command
 from scrapy_plus.cli.telling import settings_command, version_command
+from scrapy_plus.cli.torture import torture_command
 
 __all__ = ["main", "run"]
 
@@ -33,6 +34,7 @@ for command in (
     items_command,
     settings_command,
     version_command,
+    torture_command,
 ):
     main.add_command(command)
 

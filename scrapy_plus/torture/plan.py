@@ -1,0 +1,108 @@
+"""How many disturbances of which kind, in which rounds; and the whole torture, from the first round to the last."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from scrapy_plus.torture.killer import Killer
+from scrapy_plus.torture.site import Site
+from scrapy_plus.torture.stage import Cast, Stage
+from scrapy_plus.torture.tally import Tally
+
+FSYNC = ("always", "everysec")
+STORM = ("kill", "redis_kill", "torn", "stop", "outage")
+EVENTS = (*STORM, "cut", "oom", "disk_full", "failover")
+SMALL: dict[str, int] = {"kill": 30, "redis_kill": 3, "cut": 10}
+LONG: dict[str, int] = {
+    "kill": 900,
+    "redis_kill": 30,
+    "torn": 15,
+    "stop": 20,
+    "outage": 5,
+    "cut": 120,
+    "oom": 3,
+    "disk_full": 3,
+    "failover": 5,
+}
+PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`counts` of each event. Everything random comes from `seed`; all is over after `seconds`, good or not."""
+
+    counts: Mapping[str, int]
+    seed: int
+    binary: str
+    pages: int = 4000
+    slaves: int = 4
+    seconds: float = 3600.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def site(self) -> Site:
+        return Site(self.pages, seeds=self.pages // 10, unfiltered=self.pages // 20)
+
+    def phases(self, dice: random.Random) -> Iterator[tuple[Cast, list[str]]]:
+        """Kinds of rounds, each with its events in their order. Without any event there is one quiet round."""
+        cast = Cast(self.binary, slaves=self.slaves, settings=dict(self.settings))
+        storm = self._events(*STORM)
+        if storm or not any(self.counts.values()):
+            yield cast, dice.sample(storm, len(storm))
+        for kind, players in (
+            ("cut", replace(cast, is_proxied=True)),
+            ("oom", cast),
+            ("disk_full", cast),
+            ("failover", replace(cast, has_replica=True)),
+        ):
+            if events := self._events(kind):
+                yield players, events
+
+    def _events(self, *kinds: str) -> list[str]:
+        return [kind for kind in kinds for _ in range(self.counts.get(kind, 0))]
+
+
+def torture(plan: Plan, tell: Callable[[str], None]) -> Tally:
+    """Plays all rounds; `tell` is given a line for each. The folder of a round that failed is kept, and named."""
+    tally = Tally(plan.seed)
+    dice = random.Random(plan.seed)
+    began = time.monotonic()
+    for cast, events in plan.phases(dice):
+        killer = Killer(events)
+        while True:
+            fsync = FSYNC[tally.rounds % 2] if set(events) <= set(STORM) else "everysec"
+            _round(plan, replace(cast, fsync=fsync), killer, tally, dice, tell, began + plan.seconds)
+            if not killer.events or tally.problems or time.monotonic() > began + plan.seconds:
+                break
+    tally.seconds = time.monotonic() - began
+    return tally
+
+
+def _round(
+    plan: Plan,
+    cast: Cast,
+    killer: Killer,
+    tally: Tally,
+    dice: random.Random,
+    tell: Callable[[str], None],
+    until: float,
+) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="scrapy-plus-torture-"))
+    began, left, wrong = time.monotonic(), len(killer.events), len(tally.problems) + len(tally.audit)
+    try:
+        with Stage(folder / "project", plan.site, cast, tally, dice) as stage:
+            stage.crawl(killer.disturb, until)
+            stage.judge()
+    finally:
+        is_good = len(tally.problems) + len(tally.audit) == wrong
+        if is_good:
+            shutil.rmtree(folder, ignore_errors=True)
+    told = f"{left - len(killer.events)} disturbances in {time.monotonic() - began:.0f} s, fsync {cast.fsync}"
+    tell(f"{stage.where}: {told}{'' if is_good else f'; NOT GOOD, its logs are in {folder}'}")
