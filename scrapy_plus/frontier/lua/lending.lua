@@ -1,25 +1,39 @@
 -- lending.lua: handing out, shared by lease.lua and commit.lua; it stands between the prelude and the verb.
 -- "Peek, claim, trim": a request is in the leases before it leaves its queue, so a cut between the two loses nothing.
-local ALONE_A_CALL = 10
+local ALONE_A_CALL, LENT_AT_ONCE = 10, 500
 
-local function lease_of(id, token, n, value)
-  return { id, match(token, '%d+$'), sub(value, 14), call('HGET', NAMES, n) or '', count_of(RETRY, id), count_of(LOST, id) }
+local site_names = {}
+
+local function lease_of(id, token_number, n, value)
+  site_names[n] = site_names[n] or call('HGET', NAMES, n) or ''
+  return { id, token_number, sub(value, 14), site_names[n], count_of(RETRY, id), count_of(LOST, id) }
 end
 
-local function claim(id, token, n) -- nil for an entry without a body, or one that is leased already
-  local value = call('HGET', REQ, id)
-  if not value or call('HEXISTS', OWNER, id) == 1 then return nil end
-  call('ZADD', LEASES, NOW + LEASE, id)
-  call('HSET', OWNER, id, '1' .. n .. ':' .. token)
-  return lease_of(id, token, n, value)
+-- Leases for some ids of one site, with tokens from `base` on; an entry without a body, or leased already, is left out.
+local function claim(ids, worker, base, n)
+  local values, owners = call('HMGET', REQ, unpack(ids)), call('HMGET', OWNER, unpack(ids))
+  local leases, deadlines, tokens = {}, {}, {}
+  for i, id in ipairs(ids) do
+    if values[i] and not owners[i] then
+      local token_number = string.format('%d', base + #leases)
+      leases[#leases + 1] = lease_of(id, token_number, n, values[i])
+      deadlines[#deadlines + 1], deadlines[#deadlines + 2] = NOW + LEASE, id
+      tokens[#tokens + 1], tokens[#tokens + 2] = id, '1' .. n .. ':' .. worker .. ':' .. token_number
+    end
+  end
+  if #leases > 0 then
+    call('ZADD', LEASES, unpack(deadlines))
+    call('HSET', OWNER, unpack(tokens))
+  end
+  return leases
 end
 
 local function leased_again(worker, base, last) -- what the last call was given: asked again, its answer must have got lost
   local leases = {}
   for i = 0, #last / 20 - 1 do
-    local id, token = sub(last, i * 20 + 1, i * 20 + 20), worker .. ':' .. string.format('%d', base + i)
-    local n, value = holder(id, token), call('HGET', REQ, id)
-    if n and value then leases[#leases + 1] = lease_of(id, token, n, value) end
+    local id, token_number = sub(last, i * 20 + 1, i * 20 + 20), string.format('%d', base + i)
+    local n, value = holder(id, worker .. ':' .. token_number), call('HGET', REQ, id)
+    if n and value then leases[#leases + 1] = lease_of(id, token_number, n, value) end
   end
   return leases
 end
@@ -34,11 +48,11 @@ local function lend_alone(worker, base, limited, dice)
     local opens = opens_at(s)
     if opens and opens > NOW then wait = min(wait or opens, opens) end
     if opens and opens <= NOW and (limited > 0 or not s.paced) then
-      local lease = claim(id, worker .. ':' .. string.format('%d', base), n)
-      if lease then take_slot(s, dice) end
+      local leases = claim({ id }, worker, base, n)
+      if #leases > 0 then take_slot(s, dice) end
       call('ZREM', ALONE, id)
       place(n)
-      if lease then return { lease } end
+      if #leases > 0 then return leases end
     end
   end
   return {}, wait
@@ -63,22 +77,20 @@ local function room_of(s, count, limited)
 end
 
 local function lend_from(n, rival, room, worker, base, leases, dice)
-  local queue, s, taken = P .. ':q:' .. n, site(n), 0
-  local entries = call('ZRANGE', queue, 0, room - 1, 'WITHSCORES')
-  local used = 0
+  local queue, s, ids = P .. ':q:' .. n, site(n), {}
+  local entries = call('ZRANGE', queue, 0, min(room, LENT_AT_ONCE) - 1, 'WITHSCORES')
   for i = 1, #entries, 2 do
     if i > 1 and tonumber(entries[i + 1]) > rival then break end
-    used = used + 1
-    local lease = claim(entries[i], worker .. ':' .. string.format('%d', base + #leases), n)
-    if lease then
-      leases[#leases + 1] = lease
-      taken = taken + 1
-      take_slot(s, (dice + 0.618034 * (#leases - 1)) % 1)
-    end
+    ids[#ids + 1] = entries[i]
   end
-  if used > 0 then call('ZREMRANGEBYRANK', queue, 0, used - 1) end
+  local claimed = #ids > 0 and claim(ids, worker, base + #leases, n) or {}
+  for _, lease in ipairs(claimed) do
+    take_slot(s, (dice + 0.618034 * #leases) % 1) -- one throw of dice for the call, spread by the golden ratio
+    leases[#leases + 1] = lease
+  end
+  if #ids > 0 then call('ZREMRANGEBYRANK', queue, 0, #ids - 1) end
   place(n)
-  return taken
+  return #claimed
 end
 
 local function lend(worker, base, count, limited, dice)
@@ -99,6 +111,7 @@ local function wake() -- what is due goes back to its queue, and sites whose tim
     put_back(id)
     call('ZREM', DELAYED, id)
   end
+  write_indexes() -- what this very call gave back may be handed out again
   for n in pairs(touched) do place(n) end
   for _, n in ipairs(call('ZRANGEBYSCORE', WAITING, '-inf', NOW, 'LIMIT', 0, WAKE_A_CALL)) do place(n) end
 end

@@ -6,7 +6,7 @@ local total = arg()
 if SIZE + SPLIT > 4096 then
   local last, round = SPLIT - 1, SIZE * 2
   if SPLIT == 0 then last, round = SIZE / 2 - 1, SIZE end
-  local key = P .. ':seen:' .. EPOCH .. ':' .. last
+  local key = SEEN .. last
   for _, member in ipairs(call('SMEMBERS', key)) do
     if hash_of(last % 4096, member) % round ~= last then call('SREM', key, member) end
   end

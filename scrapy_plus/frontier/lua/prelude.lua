@@ -1,7 +1,8 @@
 -- prelude.lua: what the verbs share; it stands before the text of each of them (script.py).
 -- KEYS[1] prefix: all keys of a crawl are KEYS[1] .. ':name' and share one hash tag.   ARGV is read from left to right.
--- Order of writes: payload, index, filter; a lease ends with its index, after what it led to is stored. So every prefix of
--- a script's writes can be mended from `req` alone (repair), and no error is raised after the first write.
+-- Order of writes: a body comes before its id is seen or queued; a page's children and items before its body goes, which is
+-- the commit point; leases end after that. So every prefix of a script's writes can be mended from `req` alone (repair).
+-- Indexes are written many at a time, at the end: one ZADD of 100 costs a fifth of 100. No error after the first write.
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local sub, byte, match, find = string.sub, string.byte, string.match, string.find
 local P = KEYS[1]
@@ -151,23 +152,25 @@ local function hash_of(top, member)
   return top + 4096 * (tonumber(sub(member, -15)) % 32768) -- 15 decimal digits tell the 15 low bits, and are exact
 end
 
+local SEEN = P .. ':seen:' .. EPOCH .. ':'
+
 local function bucket(id, member)
   local hash = hash_of(byte(id, 1) * 16 + floor(byte(id, 2) / 16), member)
   local n = hash % SIZE
   if n < SPLIT then n = hash % (SIZE * 2) end
-  return P .. ':seen:' .. EPOCH .. ':' .. n
+  return SEEN .. n
 end
 
 local function is_seen(id, member)
   return call('SISMEMBER', bucket(id, member), member) == 1
 end
 
-local function mark_seen(id, member)
-  seen_new = seen_new + call('SADD', bucket(id, member), member)
+local function mark_seen(key, member)
+  seen_new = seen_new + call('SADD', key, member)
 end
 
 local function split_bucket()
-  local from, to = P .. ':seen:' .. EPOCH .. ':' .. SPLIT, P .. ':seen:' .. EPOCH .. ':' .. (SPLIT + SIZE)
+  local from, to = SEEN .. SPLIT, SEEN .. (SPLIT + SIZE)
   local moved = {}
   for _, member in ipairs(call('SMEMBERS', from)) do
     if hash_of(SPLIT % 4096, member) % (SIZE * 2) ~= SPLIT then moved[#moved + 1] = member end
@@ -183,7 +186,8 @@ end
 -- requests ----------------------------------------------------------------------------------------------------------------
 
 local arrivals, done_new = nil, 0
-local counted = {}
+local counted, is_used = {}, {}
+local queued, ended, is_ended = {}, {}, {} -- site number -> score, id, ...; ids whose leases end; the same as a set
 
 local function header(value) -- score and site number of what `req` holds of a request
   if #value < 13 then return 0, '0' end
@@ -191,17 +195,39 @@ local function header(value) -- score and site number of what `req` holds of a r
   return score, string.format('%d', n)
 end
 
+local function has_counts(key) -- most crawls have hardly any retries, and no losses
+  if is_used[key] == nil then is_used[key] = call('HLEN', key) > 0 end
+  return is_used[key]
+end
+
 local function count_of(key, id)
-  return tonumber(call('HGET', key, id)) or 0
+  return has_counts(key) and tonumber(call('HGET', key, id)) or 0
+end
+
+local function count_up(key, id)
+  is_used[key] = true
+  return call('HINCRBY', key, id, 1)
 end
 
 local function enqueue(id, score, n, lost)
   if lost >= SUSPECT then
     call('ZADD', ALONE, score, id)
   else
-    call('ZADD', P .. ':q:' .. n, score, id)
-    touched[n] = true
+    local entries = queued[n] or {}
+    entries[#entries + 1], entries[#entries + 2] = score, id
+    queued[n], touched[n] = entries, true
   end
+end
+
+local function write_many(command, key, parts)
+  for i = 1, #parts, 200 do call(command, key, unpack(parts, i, min(i + 199, #parts))) end
+end
+
+local function write_indexes() -- what was queued, then what is no longer leased
+  for n, entries in pairs(queued) do write_many('ZADD', P .. ':q:' .. n, entries) end
+  write_many('ZREM', LEASES, ended)
+  write_many('HDEL', OWNER, ended)
+  queued, ended, is_ended = {}, {}, {}
 end
 
 local function put_back(id) -- to the original place; what has no body is only dropped
@@ -225,12 +251,13 @@ end
 
 local function take_in() -- one record: id member site priority payload
   local id, member, name, priority, payload = arg(), arg(), arg(), number(), arg()
-  if is_seen(id, member) then return '0' end
+  local key = bucket(id, member)
+  if call('SISMEMBER', key, member) == 1 then return '0' end
   local n, score = site_number(name), arrive(priority)
   if call('HSETNX', REQ, id, struct.pack('>BdI4', 1, score, n) .. payload) == 1 then
     enqueue(id, score, n, 0)
   end
-  mark_seen(id, member)
+  mark_seen(key, member)
   reopen()
   return '1'
 end
@@ -242,20 +269,20 @@ local function take_in_all() -- count, then as many records; answers a digit for
 end
 
 local function holder(id, token) -- site number and whether the slot is still taken; nil if the lease is not this one
+  if is_ended[id] then return nil end
   local slot, n, held = match(call('HGET', OWNER, id) or '', '^(%d)(%d+):(.*)$')
   if held ~= token then return nil end
   return n, slot == '1'
 end
 
 local function end_lease(id, n, has_slot)
-  call('ZREM', LEASES, id)
-  call('HDEL', OWNER, id)
+  ended[#ended + 1], is_ended[id] = id, true
   if has_slot then free_slot(n) end
 end
 
 local function forget_counters(id)
-  call('HDEL', RETRY, id)
-  call('HDEL', LOST, id)
+  if has_counts(RETRY) then call('HDEL', RETRY, id) end
+  if has_counts(LOST) then call('HDEL', LOST, id) end
 end
 
 local function bury(id, status, reason)
@@ -283,7 +310,7 @@ local function do_retries() -- count, then id token delay_ms of each
     local id, token, delay = arg(), arg(), number()
     local n, has_slot = holder(id, token)
     if n then
-      call('HINCRBY', RETRY, id, 1)
+      count_up(RETRY, id)
       call('ZADD', DELAYED, NOW + delay, id)
       end_lease(id, n, has_slot)
     end
@@ -354,6 +381,7 @@ end
 
 -- The last writes of a verb: what was summed up, and the sites whose queue or slots have changed.
 local function wrap_up()
+  write_indexes()
   for n in pairs(touched) do place(n) end
   if done_new > 0 then call('HINCRBY', META, 'done', done_new) end
   for name, by in pairs(counted) do call('HINCRBY', STATS, name, by) end

@@ -24,7 +24,7 @@ end
 
 local function take_back(id, n, has_slot, worker)
   local lost = count_of(LOST, id)
-  if is_blamed(id, worker) then lost = call('HINCRBY', LOST, id, 1) end
+  if is_blamed(id, worker) then lost = count_up(LOST, id) end
   if lost > MAX_LOST then
     bury(id, 0, 'its worker died ' .. lost .. ' times')
     dead[#dead + 1] = id

@@ -1,6 +1,6 @@
 -- revive.lua: dead requests are ready again, with fresh counters (bury took them away).
 -- KEYS prefix   ARGV count, ids   -> stamp, how many there were.   O(count log n).
--- Each prefix is safe: the id is queued before it leaves the dead, and repair lets the dead win.
+-- Each prefix is safe: what stands nowhere after a cut is queued by repair.
 local refusal = begin(true)
 if refusal then return refusal end
 local revived = 0
