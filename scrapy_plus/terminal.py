@@ -5,12 +5,13 @@ Everything goes to standard error: standard output belongs to the items of `-o -
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import gevent
 from rich.console import Console, Group
@@ -46,7 +47,8 @@ class Terminal:
         self._is_live = panel and is_terminal(self._stream)
         self._stats_seconds = stats_seconds
         width = None if is_terminal(self._stream) else 120
-        self._console = Console(file=self._stream, width=width, highlight=False, markup=False, emoji=False)
+        screen: Any = _Screen(self._stream)
+        self._console = Console(file=screen, width=width, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
         self._greenlet: gevent.Greenlet | None = None
         self._rates = Rates()
@@ -194,6 +196,40 @@ def _labelled(label: str, value: str) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{printable(label):<10}", style="dim")
     return text.append(printable(value))
+
+
+class _Screen:
+    """A stream whose reader may go away (`| head`, a full disk): neither the crawl nor its exit code hang on it.
+
+    Left to itself, rich would point standard output, where items may go, to /dev/null and exit with 1.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text) if self._stream is not None else len(text)
+        except OSError:
+            self._let_go()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            if self._stream is not None:
+                self._stream.flush()
+        except OSError:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """What is still in its buffer goes to /dev/null: python would fail to flush it at exit, and end with 120."""
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

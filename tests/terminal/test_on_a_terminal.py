@@ -117,3 +117,18 @@ def test_no_panel_is_drawn_over_items_that_go_to_the_same_terminal(program):
     assert shop.process.returncode == 0
     assert len(re.findall(r'^\{"title": .*\}\r$', shop.text, re.MULTILINE)) == 1000
     assert "\x1b[1A" not in shop.text and "in flight" not in shop.text
+
+
+@pytest.mark.parametrize("stderr", ["gone", "/dev/full"])
+def test_a_reader_that_leaves_takes_neither_items_nor_the_exit_code_with_it(tmp_path, stderr):
+    if stderr == "gone":
+        reader, stream = os.pipe()
+        os.close(reader)
+    else:
+        stream = os.open(stderr, os.O_WRONLY)
+    command = [sys.executable, str(BOOKSHOP / "main.py"), "-o", "-"]
+    environ = {**os.environ, "PYTHONPATH": str(BOOKSHOP.parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=stream, timeout=120)
+    os.close(stream)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1000
