@@ -17,9 +17,11 @@ MAX_REASON_LENGTH = 120
 
 
 class Pipeline:
-    """The base class for pipelines, though any object with some of these methods will do.
+    """The base class for pipelines, though any class with some of these methods will do; `spider` may be left out.
 
-    A pipeline that stores items says in `place` where (a path, a table): the summary shows it.
+    It is named in PIPELINES and made without arguments, or by its class method `from_settings(settings)` if it has one:
+    that is the way to `settings.MYSQL_HOST`. Each spider gets one of its own. A pipeline that stores items says in
+    `place` where (a path, a table): the summary shows it.
     """
 
     def open_spider(self, spider: Any) -> None:

@@ -41,9 +41,12 @@ class Link:
 class LinkExtractor:
     """Takes the links of a page that match all of what is asked.
 
-    `allow` and `deny` are regular expressions searched for in the absolute URL; domains include their subdomains;
-    `restrict_xpaths` and `restrict_css` name the parts of the page to look in; `process_value` gets each attribute and
-    returns it, mended, or None to skip it. `unique` leaves out links whose canonical URL was there before.
+    `allow` (any of them) and `deny` (none) are regular expressions searched for in the absolute URL; `allow_domains`
+    and `deny_domains` include their subdomains; `deny_extensions` are endings of files, by default those of no pages
+    (IGNORED_EXTENSIONS). `restrict_xpaths` and `restrict_css` name the parts of the page to look in, `restrict_text`
+    what the text of the link must match. `tags` and `attrs` say where links are written; `process_value` gets each
+    attribute and returns it, mended, or None to skip it; `strip` takes white space off it. `canonicalize` gives URLs in
+    their canonical form; `unique` leaves out links whose canonical URL was there before.
     """
 
     def __init__(

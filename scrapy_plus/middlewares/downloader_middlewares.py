@@ -23,7 +23,12 @@ BUILT_IN = (
 
 
 class DownloaderMiddleware:
-    """The hooks of a downloader middleware; every one may be left out, `spider` too.
+    """The hooks of a downloader middleware; every one may be left out, `spider` too, and so may this base class.
+
+    It is named in DOWNLOADER_MIDDLEWARES and made without arguments, or by its class method `from_settings(settings)`
+    if it has one; each spider gets one of its own. The built-ins (`BUILT_IN`) stand between these and the network: a
+    request comes here before it has default headers and cookies, a response when it is inflated, and one that is
+    redirected or retried does not come.
 
     `process_request` is called in list order, the other two in reverse, so that the first in the list is the first to
     see a request and the last to see what became of it.

@@ -12,11 +12,15 @@ from scrapy_plus.middlewares.offsite import Offsite
 from scrapy_plus.middlewares.url_length import UrlLength
 
 BUILT_IN = (HttpErrors, Offsite, UrlLength, Depth)
-"""The order of the built-ins; the user's middlewares stand before them."""
+"""The order of the built-ins; the user's middlewares come after them in the list."""
 
 
 class SpiderMiddleware:
-    """The hooks of a spider middleware; every one may be left out, `spider` too.
+    """The hooks of a spider middleware; every one may be left out, `spider` too, and so may this base class.
+
+    It is named in SPIDER_MIDDLEWARES and made without arguments, or by its class method `from_settings(settings)` if it
+    has one; each spider gets one of its own. What the built-ins refuse does not come here: a request that is offsite,
+    too deep or too long. What they would refuse of the responses does come: they are asked after these.
 
     Requests and items that come out of callbacks go through in list order, responses that go in in reverse.
     """

@@ -17,9 +17,13 @@ Page = Response | bytes | str | Exception | Callable[[Request], Any]
 class FakeTransport(Transport):
     """Answers each URL with its page; `requests` holds every request that came, in order.
 
+        transport = FakeTransport({"http://shop.test/": "<h1>tea</h1>", "http://shop.test/old": Response("", 503)})
+        assert crawl(ShopSpider, transport).items == [{"title": "tea"}]
+        assert [request.url for request in transport.requests][0] == "http://shop.test/"
+
     A page is a Response, a body (bytes; str is HTML in UTF-8), an exception to raise, or a function of the request that
-    returns one of these; a list is one of them for each visit, the last for all that follow. URLs are compared in
-    canonical form. Other URLs get the status `missing`.
+    returns one of these; a list is one of them for each visit, the last for all that follow. The URL of a Response is
+    replaced by the one that was asked for. URLs are compared in canonical form. Other URLs get the status `missing`.
     """
 
     network = False
