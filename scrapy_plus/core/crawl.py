@@ -110,7 +110,7 @@ class Crawl:
 
     def open(self) -> None:
         """Opens what has to be open before the first request."""
-        self._started_at = self.scheduler.frontier.now()
+        self._started_at = time.monotonic()
         self.stats.set("start_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
         self.scheduler.open(self.spider)
         if self.scheduler.is_finished():
@@ -230,7 +230,7 @@ class Crawl:
     def _store(self, page: Page) -> None:
         if page.items:
             through, page.encoded = self._pipelines.process(page.items)
-            self._limits.items_stored(len(through), self.scheduler.frontier.now())
+            self._limits.items_stored(len(through), time.monotonic())
             self._pipelines.flush()
 
     # -- what did not go well -----------------------------------------------------------------------------------------
@@ -284,12 +284,12 @@ class Crawl:
 
     def check_limits(self) -> None:
         """Stops the crawl if its time is over; called now and then, since time passes without pages too."""
-        reason = self._limits.reached(self.stats, self._elapsed(), self.scheduler.frontier.now())
+        reason = self._limits.reached(self.stats, self._elapsed(), time.monotonic())
         if reason:
             self.stop(reason)
 
     def _elapsed(self) -> float:
-        return self.scheduler.frontier.now() - self._started_at
+        return time.monotonic() - self._started_at
 
     def stop(self, reason: str) -> None:
         """No new requests from now on; the pages in flight are finished. The first reason stays."""

@@ -14,7 +14,7 @@ import gevent
 
 from scrapy_plus.torture.actors import AWAY, Node, wait_until
 from scrapy_plus.torture.proxy import WAYS
-from scrapy_plus.torture.stage import Stage, worker_name
+from scrapy_plus.torture.stage import FOLLOW_SECONDS, Stage, worker_name
 
 LIVES = 3.0
 """How long a process lives on average, in times that it needs from its start to its first ack."""
@@ -97,7 +97,7 @@ class Killer:
         self._restart_redis(stage, torn_bytes=0)
 
     def _restart_redis(self, stage: Stage, torn_bytes: int) -> None:
-        stage.redis_events += 1
+        stage.redis_breaks()
         stage.redis.kill()
         if torn_bytes:
             stage.tally.torn_bytes += stage.redis.tear(torn_bytes)
@@ -106,7 +106,7 @@ class Killer:
 
     def _outage(self, stage: Stage) -> None:
         """Redis stands still for longer than a lease: nobody could renew, and nobody is to blame."""
-        stage.redis_events += 1
+        stage.redis_breaks()
         stage.redis.freeze()
         gevent.sleep(OUTAGE_LEASES * stage.cast.lease_seconds)
         stage.redis.thaw()
@@ -131,11 +131,11 @@ class Killer:
         """The replica takes over, without the last half second of what the old server answered for."""
         old, new = stage.redis, stage.replica
         assert new is not None and stage.proxy is not None
-        if not wait_until(lambda: new.info("replication").get("master_link_status") == "up", 20.0):
+        if not wait_until(stage.is_followed, FOLLOW_SECONDS):
             stage.tally.problems.append(f"{stage.where}: the replica does not follow")
             return
         stage.has_rolled_back = True
-        stage.redis_events += 1
+        stage.redis_breaks()
         new.client.execute_command("REPLICAOF", "NO", "ONE")
         gevent.sleep(LOST_SECONDS)
         stage.redis, stage.replica = new, old

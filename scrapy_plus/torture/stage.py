@@ -15,6 +15,7 @@ from typing import Any
 
 import gevent
 
+from scrapy_plus.core.engine import EXIT_USAGE
 from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.stores import NODE
@@ -28,6 +29,8 @@ from scrapy_plus.torture.tally import Tally
 LOOK_SECONDS = 0.05
 STALL_SECONDS = 60.0
 EXIT_SECONDS = 45.0
+YOUNG_SECONDS = 3.0
+FOLLOW_SECONDS = 30.0
 FINISHED = b"finished"
 _GIVEN_BACK = re.compile(r"gave back (\d+) requests of silent workers, buried (\d+)")
 _REFUSED = "was given to another worker meanwhile"
@@ -64,6 +67,7 @@ class Stage:
         self.proxy = Proxy(self.redis.port) if cast.is_proxied or cast.has_replica else None
         self.has_rolled_back = False
         self.redis_events = 0
+        self.redis_broke_at = 0.0
         self._site = site
         self._folder = folder
         self._site_process = SiteProcess(site, folder)
@@ -96,6 +100,7 @@ class Stage:
         self.redis.start()
         if self.replica is not None:
             self.replica.start(replica_of=self.redis.port)
+            wait_until(self.is_followed, FOLLOW_SECONDS)
         port = self.redis.port if self.proxy is None else self.proxy.start()
         self._site_process.start()
         url = f"redis://127.0.0.1:{port}/0"
@@ -117,6 +122,11 @@ class Stage:
                 actor.kill()
         if self.proxy is not None:
             self.proxy.stop()
+
+    def redis_breaks(self) -> None:
+        """To be called whenever Redis is broken on purpose."""
+        self.redis_events += 1
+        self.redis_broke_at = time.monotonic()
 
     # -- the crawl ----------------------------------------------------------------------------------------------------
 
@@ -165,8 +175,9 @@ class Stage:
             state, _ = self._state()
             if state in (FINISHED, None):
                 continue
-            if node.exit_code == 0 and self.has_rolled_back:
-                self.tally.resumed += 1
+            is_in_vain = node.exit_code == EXIT_USAGE and self.redis_broke_at >= node.started_at
+            if is_in_vain or (node.exit_code == 0 and self.has_rolled_back):
+                self.tally.resumed += 1  # started without a Redis, or before the end of the crawl was undone
             else:
                 self.tally.problems.append(f"{self.where}: {node.name} ended early, with code {node.exit_code}")
             node.start()
@@ -175,9 +186,13 @@ class Stage:
         for node in self.nodes:
             if node.is_frozen:
                 node.thaw()
-        wait_until(lambda: not any(node.is_alive for node in self.nodes), EXIT_SECONDS)
-        if self._acked_at:
+        # Who was started a moment ago has not come to work yet, and ends later.
+        last = time.monotonic() - YOUNG_SECONDS
+        grown_up = [node for node in self.nodes if node.started_at < last]
+        wait_until(lambda: not any(node.is_alive for node in grown_up), EXIT_SECONDS)
+        if self._acked_at and grown_up:
             self.tally.ends.append(time.monotonic() - self._acked_at)
+        wait_until(lambda: not any(node.is_alive for node in self.nodes), EXIT_SECONDS)
         for node in self.nodes:
             if node.exit_code is None:
                 self.tally.problems.append(f"{self.where}: {node.name} does not end")
@@ -187,6 +202,10 @@ class Stage:
                     self.tally.problems.append(f"{self.where}: {node.name} ended with code {node.exit_code}")
         if not wait_until(lambda: not any(_is_ours(pid, self._folder) for pid in self.orphans), END_SECONDS):
             self.tally.problems.append(f"{self.where}: a worker whose supervisor was killed does not end")
+
+    def is_followed(self) -> bool:
+        """Whether the replica has what the server has."""
+        return self.replica is not None and self.replica.info("replication").get("master_link_status") == "up"
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
