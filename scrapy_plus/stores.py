@@ -106,7 +106,12 @@ class RedisStore:
             log.warning("%s", note)
         name = project_name(settings.PROJECT_NAME, settings.project_dir, is_embedded=self._embedded is not None)
         self._tag = f"{prefix}{{{name}:%s{f':{settings.JOB}' if settings.JOB else ''}}}"
-        client = make_client(address)
+        if NODE not in os.environ:
+            self._look_at_server()
+
+    def _look_at_server(self) -> None:
+        """Not for a supervisor's worker: a Redis that is away as it starts was there before, and is waited for."""
+        client = make_client(self._address)
         for line in check_server(client):
             log.warning("%s", line)
         client.close()
