@@ -109,7 +109,7 @@ class RedisFrontier(RedisLooking, Frontier):
             if bodies:
                 self.repair()
                 self._rewrite_log()
-            self.server.call(lambda: self.server.client.hset(self.keys.meta, "run", run_id))
+            self.server.run(load("mended"), [self.keys.prefix], [run_id])
         self.sweep()
         self.server.met(run_id)
 
@@ -183,7 +183,7 @@ class RedisFrontier(RedisLooking, Frontier):
             by_worker.setdefault(token[0], []).append((id, token))
         lost: list[bytes] = []
         for worker, held in by_worker.items():
-            told = "-" if started is None else b"".join(started)
+            told = "-" if started is None else wire.pack_report(max(token[1] for _, token in held), started)
             for parcel in parcels(held, IDS_A_CALL):
                 lost += self._run("renew", worker, told, *wire.pack_leases(parcel))[1]
         return lost

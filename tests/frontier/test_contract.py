@@ -283,6 +283,12 @@ def test_only_a_free_worker_may_take_from_a_site_with_a_pace(frontier, worker):
     assert names(worker.lease(3)) == ["b"]
 
 
+def test_a_worker_that_may_take_from_no_site_with_a_pace_gets_as_many_of_the_others_as_it_asks_for(frontier, worker):
+    frontier.offer([record(name) for name in "abcde"])
+    assert names(worker.lease(2, limited=0)) == ["a", "b"]
+    assert names(worker.lease(2, limited=1)) == ["c", "d"]
+
+
 def test_site_facts_tell_pace_load_and_what_is_known(frontier, worker):
     frontier.set_site(SITE, delay_seconds=1, facts={"robots": "User-agent: *"})
     frontier.set_site(SITE, facts={"server": "nginx"})
@@ -579,7 +585,7 @@ def test_locate_tells_where_a_request_stands_in_every_state(frontier, worker, cl
     frontier.retry(delayed.id, delayed.token, 7)
     where = {name: frontier.locate(record(name).id) for name in ("new", "done", "dead", "delayed", "leased", "ready")}
     assert {name: str(location.state) for name, location in where.items()} == {name: name for name in where}
-    assert where["dead"].reason == "no"
+    assert (where["dead"].reason, where["dead"].attempt, where["delayed"].attempt) == ("no", 0, 1)
     assert where["delayed"].at == pytest.approx(frontier.now() + 7)
     assert (where["leased"].worker, where["leased"].site) == ("w", SITE)
     assert where["leased"].at == pytest.approx(frontier.now() + 10)

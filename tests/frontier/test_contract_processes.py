@@ -165,6 +165,16 @@ def test_the_last_report_says_what_had_started(frontier, clock):
     assert [one.lost for one in Worker(frontier, "next").lease(2)] == [0, 1]
 
 
+def test_what_was_handed_out_after_the_last_report_counts_as_started(frontier, clock):
+    frontier.offer([record("a"), record("b"), record("c")])
+    worker = Worker(frontier, "silent")
+    frontier.renew([(lease.id, lease.token) for lease in worker.lease(2)], started=[])
+    worker.lease(1)
+    clock.advance(11)
+    frontier.reap()
+    assert [one.lost for one in Worker(frontier, "next").lease(3)] == [0, 0, 1]
+
+
 def test_a_renewal_that_does_not_say_leaves_the_last_report_as_it_is(frontier, clock):
     frontier.offer([record("a"), record("b")])
     held = [(lease.id, lease.token) for lease in Worker(frontier, "silent").lease(2)]

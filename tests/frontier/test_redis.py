@@ -203,6 +203,38 @@ def test_when_memory_is_full_what_is_worked_on_is_settled_and_nothing_is_handed_
     assert frontier.audit() == []
 
 
+def test_when_memory_is_full_a_crawl_can_be_looked_after(redis_client, frontier):
+    frontier.offer([record(name) for name in "abcd"])
+    dead, gone, lost, _ = Worker(frontier).lease(4)
+    redis_client.config_set("maxmemory", 1)
+    try:
+        frontier.fetched([(dead.id, dead.token)])
+        for lease in (dead, gone):
+            assert frontier.bury(lease.id, lease.token, "no")
+        assert (frontier.revive([dead.id]), frontier.forget([gone.id]), frontier.repair()) == (1, 1, 0)
+        frontier.beat("w", {"pid": "1"})
+        frontier.set_state("paused")
+        frontier.set_site(SITE, limit=3)
+        assert frontier.hold_seeding("w", 5)
+        assert [lost.id in ids for ids in frontier.reap(worker="w")] == [True, False]
+        assert frontier.audit() == []
+        frontier.flush(force=True)
+    finally:
+        redis_client.config_set("maxmemory", 0)
+    assert frontier.audit() == [] and frontier.counts().seen == 0
+
+
+def test_a_crawl_can_finish_while_memory_is_full(redis_client, frontier):
+    frontier.seed(0, 1, [record("a")], finished=True)
+    [lease] = Worker(frontier).lease()
+    redis_client.config_set("maxmemory", 1)
+    try:
+        frontier.ack([Page(lease.id, lease.token)])
+        assert frontier.finish()
+    finally:
+        redis_client.config_set("maxmemory", 0)
+
+
 def test_offers_wait_for_memory_and_give_up_after_a_while_without_having_written(redis_client):
     frontier = redis_frontier(redis_client, retry_seconds=0.2)
     frontier.offer([record("a")])
@@ -453,6 +485,10 @@ def test_the_audit_finds_what_is_broken(redis_client, frontier):
         'stands in ""': lambda: redis_client.zrem(keys.open, 1),
         "with 2 owners": lambda: redis_client.hset(keys.owner, b"x" * 20, "11:w:9"),
         "by its best request": lambda: redis_client.zadd(keys.open, {"1": 5}),
+        "in 2": lambda: redis_client.zadd(keys.alone, {e: 1}),
+        "2 places": lambda: redis_client.zadd(keys.alone, {b: 1}),
+        "2 place": lambda: redis_client.zadd(keys.queue(1), {b: 1}),
+        "alive": lambda: redis_client.hset(keys.why, c, "1 0 0 no"),
     }
     copy = {key: redis_client.dump(key) for key in redis_client.scan_iter(f"{keys.prefix}:*", count=9999)}
     for complaint, spoil in breaks.items():

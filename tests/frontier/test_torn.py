@@ -5,7 +5,7 @@ A crawl that uses every verb is run once for each write that it makes, and dies 
 
 from __future__ import annotations
 
-from itertools import count
+from hashlib import sha1
 
 import pytest
 import redis
@@ -177,27 +177,76 @@ def test_a_crawl_that_dies_after_any_of_its_writes_is_repaired_and_loses_nothing
         crawl_cut_after(redis_client, writes)
 
 
+def crowded(bucket: int, number: int):
+    """A record whose id falls into one of the first buckets, as of millions only some hundred would."""
+    rest = int.from_bytes(sha1(b"%d" % number).digest()[:10], "big") >> 12
+    id = (bucket << 68 | rest).to_bytes(10, "big").ljust(20, b".")
+    return record("x")._replace(id=id)
+
+
+def test_buckets_split_and_find_again_what_was_seen(redis_client):
+    frontier = redis_frontier(redis_client, seen_cache=0)
+    records = [crowded(bucket, bucket * 1000 + number) for bucket in range(3) for number in range(100)]
+    frontier.offer(records)
+    redis_client.hset(frontier.keys.meta, "fill", 0)
+    frontier.offer([record("y")])
+    meta = redis_client.hmget(frontier.keys.meta, ["size", "split", "epoch"])
+    assert meta[:2] == [b"4096", b"8"]
+    epoch = int(meta[2])
+    for bucket in range(3):
+        halves = [redis_client.scard(frontier.keys.bucket(epoch, number)) for number in (bucket, bucket + 4096)]
+        assert sum(halves) == 100 and min(halves) > 20
+    assert frontier.offer(records) == [False] * 300
+    assert frontier.audit() == []
+
+
+def test_a_round_of_splits_begins_the_next(redis_client):
+    frontier = redis_frontier(redis_client, seen_cache=0)
+    records = [crowded(bucket, bucket * 1000 + number) for bucket in range(3) for number in range(50)]
+    frontier.offer(records)
+    redis_client.hset(frontier.keys.meta, mapping={"fill": 0, "split": 4095})
+    for number in range(3):  # as if 4,095 had split: what the first buckets held is moved to where it would be
+        move_as_if_split(redis_client, frontier, number)
+    frontier.offer([record("y")])
+    assert redis_client.hmget(frontier.keys.meta, ["size", "split"]) == [b"8192", b"7"]
+    assert frontier.offer(records) == [False] * 150
+    assert frontier.audit() == []
+
+
+def move_as_if_split(client: redis.Redis, frontier: RedisFrontier, bucket: int) -> None:
+    epoch = int(client.hget(frontier.keys.meta, "epoch"))
+    key = frontier.keys.bucket(epoch, bucket)
+    odd = [member for member in client.smembers(key) if int(member) % 2]
+    client.smove(key, frontier.keys.bucket(epoch, bucket + 4096), odd[0])
+    for member in odd[1:]:
+        client.smove(key, frontier.keys.bucket(epoch, bucket + 4096), member)
+
+
 def test_a_bucket_torn_while_it_splits_forgets_nothing(redis_client):
-    """Buckets of one member: with 4,096 of them and more ids than that, every call splits some."""
-    for writes in count(0, 3):
-        frontier = redis_frontier(redis_client)
-        ids = [record(f"{number:06}") for number in range(4090)]
-        frontier.offer(ids)
-        redis_client.hset(frontier.keys.meta, "fill", 1)
-        more = [record(f"more{number}") for number in range(10)]
-        counter = cut_after(frontier, writes)
-        try:
-            frontier.offer(more)
-        except Died:
-            again = redis_frontier(redis_client, prefix=frontier.keys.prefix)
-            again.repair()
-            assert again.audit() == []
-            assert again.offer([*ids, *more]).count(True) + again.counts().seen - 4100 <= 10
-            assert again.counts().seen == 4100
-            again.flush(force=True)
-            continue
-        assert int(redis_client.get(counter)) > 30
-        return
+    total = split_cut_after(redis_client, NEVER)
+    assert total > 200
+    for writes in range(0, total, 9):
+        split_cut_after(redis_client, writes)
+
+
+def split_cut_after(client: redis.Redis, writes: int) -> int:
+    frontier = redis_frontier(client, seen_cache=0)
+    records = [crowded(bucket, bucket * 1000 + number) for bucket in range(3) for number in range(60)]
+    frontier.offer(records)
+    client.hset(frontier.keys.meta, "fill", 0)
+    counter = cut_after(frontier, writes)
+    try:
+        frontier.offer([record("y")])
+    except Died:
+        pass
+    again = redis_frontier(client, prefix=frontier.keys.prefix, seen_cache=0)
+    again.repair()
+    assert again.audit() == []
+    assert again.offer(records) == [False] * 180
+    again.offer([record("y")])
+    assert again.counts().seen == 181
+    assert again.audit() == []
+    return int(client.get(counter))
 
 
 def flush(store: RedisFrontier) -> None:

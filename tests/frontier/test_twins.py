@@ -30,10 +30,10 @@ from scrapy_plus.rules.pace import Pace
 from tests.frontier.conftest import FUTURE, Clock, OwnRedis, record, redis_frontier
 
 SITE_NAMES = [f"http://{name}:80" for name in ("one", "two", "three")]
-IDS = [record(f"r{number}").id for number in range(14)]
+IDS = [record(f"r{number}").id for number in range(10)]
 RECORDS = st.builds(
     lambda number, site, priority: record(f"r{number}", site=site, priority=priority),
-    st.integers(0, 13),
+    st.integers(0, 9),
     st.sampled_from(SITE_NAMES),
     st.integers(-2, 2),
 )
@@ -130,6 +130,25 @@ class Twins(RuleBasedStateMachine):
             if lease not in self.held[worker]:
                 self.held[worker].append(lease)
         self.base[worker] = max(self.base[worker], base + len(answer.leases))
+
+    @rule(
+        worker=WORKERS,
+        ends=st.lists(st.sampled_from(["done", "dead", "later", "back", "died"]), min_size=1, max_size=3),
+    )
+    def work(self, worker, ends):
+        """A whole turn, so that histories get somewhere."""
+        self.lease(worker, len(ends), None, True)
+        for lease, end in zip(self.held[worker][-len(ends) :], ends, strict=False):
+            if end == "later":
+                self.both("retry", lease.id, lease.token, 2.0)
+            elif end == "back":
+                self.both("release", [(lease.id, lease.token)])
+            elif end == "died":
+                self.reap(worker, None)
+            else:
+                reason = "no" if end == "dead" else None
+                self.both("ack", [Page(lease.id, lease.token, [], [lease.id[:3]], reason, counters={"pages": 1})])
+            self.over(lease)
 
     @precondition(is_anything_held)
     @rule(data=st.data(), children=st.lists(RECORDS, max_size=3), reason=st.sampled_from([None, None, "no"]))
@@ -248,7 +267,7 @@ class Twins(RuleBasedStateMachine):
         self.both("stats")
         assert self.memory.items(count=999)[0] == self.redis.items(count=999)[0]
         assert self.redis.audit() == []
-        for id in IDS[:7]:
+        for id in IDS:
             mine, other = self.memory.locate(id), self.redis.locate(id)
             assert (mine.state, mine.worker, mine.attempt, mine.lost) == (
                 other.state,
@@ -278,7 +297,7 @@ def compare(server: OwnRedis, examples: int, steps: int) -> None:
 
 
 def test_memory_and_redis_answer_the_same_to_random_histories(twins_redis):
-    compare(twins_redis, examples=40, steps=30)
+    compare(twins_redis, examples=60, steps=30)
 
 
 @pytest.mark.long

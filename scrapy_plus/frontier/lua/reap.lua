@@ -15,16 +15,21 @@ local function contains(ids, id)
   return false
 end
 
--- Blamed is what had started. A worker that never said what it started is blamed for all; what was alone had started.
-local function is_blamed(id, worker)
+-- Blamed is what had started, and what its worker was given after its last report: a page that kills at once is in none.
+-- So a worker that never said what it started is blamed for all. What was alone had started.
+local function is_blamed(id, worker, token_number)
   local started = blamed
-  if started == '-' then started = call('HGET', STARTED, worker) end
-  return not started or contains(started, id) or count_of(LOST, id) >= SUSPECT
+  if started == '-' then
+    local last, ids = match(call('HGET', STARTED, worker) or '', '^(%d+):(.*)$')
+    if not last or tonumber(token_number) > tonumber(last) then return true end
+    started = ids
+  end
+  return contains(started, id) or count_of(LOST, id) >= SUSPECT
 end
 
-local function take_back(id, n, has_slot, worker)
+local function take_back(id, n, has_slot, worker, token_number)
   local lost = count_of(LOST, id)
-  if is_blamed(id, worker) then lost = count_up(LOST, id) end
+  if is_blamed(id, worker, token_number) then lost = count_up(LOST, id) end
   if lost > MAX_LOST then
     bury(id, 0, 'its worker died ' .. lost .. ' times')
     dead[#dead + 1] = id
@@ -42,7 +47,7 @@ local function look_at(id, named)
     call('ZREM', LEASES, id) -- a torn lease: repair finds the request by its body
     call('HDEL', OWNER, id)
   else
-    take_back(id, n, slot == '1', worker)
+    take_back(id, n, slot == '1', worker, number_)
   end
 end
 
