@@ -190,7 +190,8 @@ class Frontier(ABC):
     def renew(self, leases: Iterable[tuple[bytes, Token]], *, started: Collection[bytes] | None = None) -> list[bytes]:
         """Moves the deadlines of leases still held; returns the ids of those that are lost.
 
-        `started`: which ids of this worker are being worked on; if it dies, `reap` blames only those.
+        `started`: which ids of this worker are being worked on; if it dies, `reap` blames only those, and what it was
+        given since: tokens of higher numbers than those it renews here.
         """
 
     @abstractmethod
@@ -248,9 +249,9 @@ class Frontier(ABC):
     ) -> tuple[list[bytes], list[bytes]]:
         """Leases past their deadline: back to ready (ids), lost count + 1; over `max_lost` they are dead (ids).
 
-        Only what had started is blamed: `started`, else what the last `renew` of its worker reported, else (it never
-        reported) all; what was handed out alone always. With `worker`, at once and whatever the deadlines: all that
-        this worker held, which somebody saw die.
+        Only what had started is blamed: `started`, else what the last `renew` of its worker reported and what it was
+        given since (all, if it never reported); what was handed out alone always. With `worker`, at once and whatever
+        the deadlines: all that this worker held, which somebody saw die.
         When nobody called for longer than the store's grace, the store was away, and the living are not late: for one
         more lease time deadlines are not looked at.
         """

@@ -16,7 +16,7 @@ from itertools import islice
 
 from scrapy_plus.errors import CursorMoved, NodesAlive
 from scrapy_plus.frontier.base import ORDERS, Frontier, Lease, LeaseAnswer, Page, Record, Token
-from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking, sort_key
+from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking, Report, sort_key
 from scrapy_plus.frontier.sites import Site, SiteQueues
 from scrapy_plus.rules.pace import Pace
 
@@ -69,7 +69,7 @@ class MemoryFrontier(MemoryLooking, Frontier):
         self._attempts: dict[bytes, int] = {}
         self._lost: dict[bytes, int] = {}
         self._given: dict[str, Given] = {}
-        self._started: dict[str, frozenset[bytes]] = {}
+        self._reports: dict[str, Report] = {}
         self._nodes: dict[str, tuple[Mapping[str, str], float]] = {}
         self._stats: Counter[str] = Counter()
         self._items: list[bytes] = []
@@ -208,9 +208,9 @@ class MemoryFrontier(MemoryLooking, Frontier):
     def renew(self, leases: Iterable[tuple[bytes, Token]], *, started: Collection[bytes] | None = None) -> list[bytes]:
         now = self._begin()
         lost = []
-        for id, token in leases:
-            if started is not None:
-                self._started[token[0]] = frozenset(started)
+        renewed = list(leases)
+        self._reports |= Report.of(renewed, started)
+        for id, token in renewed:
             held = self._held(id, token)
             if held is None:
                 lost.append(id)
@@ -310,16 +310,17 @@ class MemoryFrontier(MemoryLooking, Frontier):
         if worker is not None:
             self._nodes.pop(worker, None)
             self._given.pop(worker, None)
-            self._started.pop(worker, None)
+            self._reports.pop(worker, None)
         return ready, dead
 
     def _take_back(self, id: bytes, started: Collection[bytes] | None, now: float) -> bool:
         """Ends the lease of a worker that is gone; False if the request is given up for it."""
         held = self._leased[id]
         lost = self._lost.get(id, 0)
-        blamed = self._started.get(held.token[0]) if started is None else started
+        report = self._reports.get(held.token[0], Report())
+        is_blamed = report.blames(id, held.token) if started is None else id in started
         self._end_lease(id, held.token)
-        if blamed is None or id in blamed or lost >= _ALONE_FROM:
+        if is_blamed or lost >= _ALONE_FROM:
             self._lost[id] = lost = lost + 1
         if lost > self._max_lost:
             self._bury(id, held, f"its worker died {lost} times", 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -62,6 +62,25 @@ class Given(NamedTuple):
     base: int
     ids: list[bytes]
     is_alone: bool
+
+
+class Report(NamedTuple):
+    """What a worker said it started, and the highest token number that it knew of."""
+
+    last: int = -1
+    started: frozenset[bytes] = frozenset()
+
+    def blames(self, id: bytes, token: Token) -> bool:
+        """Whether it may have been worked on when the worker died: what it was given since counts as well."""
+        return token[1] > self.last or id in self.started
+
+    @classmethod
+    def of(cls, leases: Iterable[tuple[bytes, Token]], started: Collection[bytes] | None) -> dict[str, Report]:
+        """What each worker reports that renews these leases; nothing if it does not say what it started."""
+        reports: dict[str, Report] = {}
+        for _, (worker, number) in leases if started is not None else ():
+            reports[worker] = cls(max(number, reports.get(worker, cls()).last), frozenset(started or ()))
+        return reports
 
 
 class MemoryLooking:

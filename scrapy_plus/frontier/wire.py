@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from scrapy_plus.frontier.base import DeadLetter, Lease, LeaseAnswer, Location, Page, Record, SiteFacts, Token
@@ -67,6 +67,11 @@ def pack_page(page: Page, children: Sequence[Record], *, is_part: bool = False) 
     for name, by in counters.items():
         packed += (name, by)
     return packed
+
+
+def pack_report(last: int, started: Collection[bytes]) -> bytes:
+    """What a worker says it started, and up to which token number it knew its leases."""
+    return b"%d:%b" % (last, b"".join(started))
 
 
 def pack_facts(facts: Mapping[str, str]) -> str:
