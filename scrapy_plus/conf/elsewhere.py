@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-_NEEDS_REDIS = "needs the Redis frontier, which this release does not have yet"
 _ROWS = (
     # what has another name here
     ("BOT_NAME", "use PROJECT_NAME"),
@@ -34,8 +33,8 @@ _ROWS = (
     ("HTTPCACHE_*", "there is no HTTP cache in this release"),
     ("HTTPPROXY_*", "give a request its own proxy="),
     ("MEMUSAGE_* MEMDEBUG_*", "memory is not watched by this release"),
-    ("JOBDIR", "a crawl cannot be resumed by this release"),
-    ("FP_PERSIST SCHEDULER_IDLE_BEFORE_CLOSE", _NEEDS_REDIS),
+    ("JOBDIR FP_PERSIST", "use SCHEDULER_PERSIST = True: a crawl, its filter too, goes on where it was left"),
+    ("SCHEDULER_IDLE_BEFORE_CLOSE", "there are no start URLs out of Redis in this release"),
     ("FILES_STORE FILES_EXPIRES FILES_URLS_FIELD FILES_RESULT_FIELD", "there is no pipeline for files"),
     ("IMAGES_STORE IMAGES_EXPIRES IMAGES_THUMBS IMAGES_URLS_FIELD", "there is no pipeline for images"),
     ("FEED_STORAGES FEED_EXPORTERS FEED_URI_PARAMS FEED_EXPORT_BATCH_ITEM_COUNT", "use FEEDS, or write a pipeline"),

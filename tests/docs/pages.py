@@ -5,7 +5,8 @@
     ```python before             what a reader has today, for another framework: it must compile
     ```pycon                     is run as a doctest; the page's pycon blocks share their names
     ```console                   `$ command` lines are run, the lines below each are what it must say. `exit=N` is the
-                                 code of the last one; `background` leaves it running until the page is done
+                                 code of the last one; `background` leaves it running until the page is done;
+                                 `redis`: passed over where there is no redis-server, but never in CI
     ```text                      is only shown
 
 In what a command must say, `...` stands for anything, and some spaces are as good as others (tables are as wide as
@@ -25,6 +26,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.frontier.conftest import redis_binary
+
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").glob("*.md")))
 SHOWN_PORT = "8000"
@@ -32,7 +35,7 @@ COMMAND_SECONDS = 120
 # What README promises of the clone itself; .ci/run runs these, and the environment is that of the tests.
 ELSEWHERE = ("./scripts/demo", "./scripts/test", ". .venv/bin/activate")
 FENCE = re.compile(r"^```(?P<language>\w*)(?P<words>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-OPTIONS = {"python": {"file", "append", "before"}, "pycon": set(), "console": {"exit", "background"}, "text": {"file"}}
+OPTIONS = {"python": {"file", "append", "before"}, "pycon": set(), "console": {"exit", "background", "redis"}, "text": {"file"}}
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Reader:
             self._run(block.place, f"{sys.executable} -c {quoted(self._ported(block.text))}", 0)
         elif block.language == "pycon":
             self._doctest(block)
-        elif block.language == "console":
+        elif block.language == "console" and ("redis" not in block.options or has_redis()):
             self._console(block)
 
     def close(self) -> None:
@@ -175,6 +178,10 @@ def _squeezed(text: str) -> str:
 
 def _pattern(line: str) -> str:
     return ".*?".join(re.escape(part) for part in line.split("...")) + r"\n"
+
+
+def has_redis() -> bool:
+    return redis_binary() is not None or os.environ.get("CI") == "true"
 
 
 def quoted(text: str) -> str:
