@@ -35,7 +35,12 @@ COMMAND_SECONDS = 120
 # What README promises of the clone itself; .ci/run runs these, and the environment is that of the tests.
 ELSEWHERE = ("./scripts/demo", "./scripts/test", ". .venv/bin/activate")
 FENCE = re.compile(r"^```(?P<language>\w*)(?P<words>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-OPTIONS = {"python": {"file", "append", "before"}, "pycon": set(), "console": {"exit", "background", "redis"}, "text": {"file"}}
+OPTIONS = {
+    "python": {"file", "append", "before"},
+    "pycon": set(),
+    "console": {"exit", "background", "redis"},
+    "text": {"file"},
+}
 
 
 @dataclass(frozen=True)
