@@ -60,7 +60,8 @@ def _plain_container(value: Any) -> Any:
         return list(value)
     if type(value) not in _warned:
         _warned.add(type(value))
-        log.warning("items hold values of type %s, stored as their text; give a string, number, list or dict", type(value).__name__)
+        kind = type(value).__name__
+        log.warning("items hold values of type %s, stored as their text; give a string, number, list or dict", kind)
     return str(value)
 
 
