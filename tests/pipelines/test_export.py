@@ -115,6 +115,7 @@ def test_a_kill_at_any_byte_of_a_write_leaves_each_item_once(tmp_path, ending, m
         killed.release()
         write(path, Shelf(5))
         assert path.read_bytes() == whole.read_bytes(), f"cut after {cut} bytes"
+        assert not path.with_name(f"{path.name}.1").exists(), "it was known again, not written anew"
     else:
         raise AssertionError("no write was whole")
 
@@ -245,6 +246,23 @@ def test_a_file_that_somebody_changed_is_kept_aside_and_written_anew(tmp_path, c
     path.write_bytes(changed)
     write(path, Shelf(21))
     assert (tmp_path / "a.jsonl.2").exists(), "the first one that was kept stays"
+
+
+def test_a_file_that_was_changed_after_a_kill_within_a_write_is_kept_aside_too(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    write(path, Shelf(2))
+    killed = export(path)
+    assert killed.claim(CRAWL)
+    with monkeypatch.context() as patch:
+        patch.setattr(feeds.os, "pwrite", cut_after(10, os.pwrite))
+        with pytest.raises(Killed):
+            killed.take(CRAWL, Shelf(5))
+    killed.release()
+    changed = path.read_bytes() + b"and a good deal of what somebody else wrote behind it\n" * 9
+    path.write_bytes(changed)
+    write(path, Shelf(5))
+    assert numbers(path) == [0, 1, 2, 3, 4]
+    assert (tmp_path / "a.jsonl.1").read_bytes() == changed
 
 
 def test_notes_that_cannot_be_read_are_as_good_as_a_changed_file(tmp_path):
@@ -419,9 +437,9 @@ def test_a_reader_that_goes_away_stops_the_crawl(tmp_path, monkeypatch):
         one.start()
         assert json.loads(gevent.os.tp_read(reader, 1000))["n"] == 0
         os.close(reader)
-        shelf.add(1)
         with gevent.Timeout(20):
             while not reasons:
+                shelf.add(1)  # gevent may close the pipe a little later
                 gevent.sleep(0.01)
         one.stop()
     assert reasons == ["output_closed"]
