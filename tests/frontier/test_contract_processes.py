@@ -264,7 +264,7 @@ def test_the_pace_of_its_site_holds_for_the_one_that_goes_alone(frontier, clock)
     assert (answer.leases, answer.wait_seconds) == ([], pytest.approx(5))
     clock.advance(5)
     frontier.set_site(SITE, limit=1)
-    assert frontier.lease("w", 0, 5, limited=0).leases == []
+    assert frontier.lease("w", 0, 5, limited=0) == LeaseAnswer([], None, "running")
     assert names(frontier.lease("w", 0, 5).leases) == ["a"]
     assert Worker(frontier, "other").lease() == [], "it took the site's slot"
 

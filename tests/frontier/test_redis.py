@@ -275,7 +275,8 @@ def test_a_body_that_is_no_body_is_handed_out_for_its_reader_to_refuse(redis_cli
 def test_a_crawl_stored_by_a_later_release_is_refused(redis_client, frontier):
     redis_client.hset(frontier.keys.meta, "schema", 2)
     with pytest.raises(FrontierError, match="schema 2, not 1"):
-        redis_frontier(redis_client, prefix=frontier.keys.prefix)
+        redis_frontier(redis_client, prefix=frontier.keys.prefix, lease_seconds=99.0)
+    assert redis_client.hget(frontier.keys.meta, "lease") == b"10000", "it is left as it is"
 
 
 # -- opening ----------------------------------------------------------------------------------------------------------
