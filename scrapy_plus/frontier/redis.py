@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from scrapy_plus.errors import CursorMoved, FrontierError, NodesAlive
-from scrapy_plus.frontier import wire
+from scrapy_plus.frontier import redis_mending, wire
 from scrapy_plus.frontier.base import ORDERS, Ask, Committed, Frontier, LeaseAnswer, Page, Record, Token
 from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.keys import Keys
@@ -106,22 +106,9 @@ class RedisFrontier(RedisLooking, Frontier):
         if wire.text(order) != self._order:
             log.warning("the crawl %s goes on in the order it has: %s", self.keys.prefix, wire.text(order))
         if wire.text(repaired_on) != run_id:
-            if bodies:
-                self.repair()
-                self._rewrite_log()
-            self.server.run(load("mended"), [self.keys.prefix], [run_id])
+            redis_mending.mend_after_restart(self, run_id, has_bodies=bool(bodies))
         self.sweep()
         self.server.met(run_id)
-
-    def _rewrite_log(self) -> None:
-        """A log that ends within a script is cut by the first restart, but its half comes to life at the second; a new
-        log has no halves (redis/redis, valkey-io/valkey#4342)."""
-        try:
-            info: Any = self.server.call(lambda: self.server.client.info("persistence"))
-            if info.get("aof_enabled"):
-                self.server.call(self.server.client.bgrewriteaof)
-        except FrontierError as error:
-            log.info("the server's log was not rewritten: %s", error)
 
     def _run(self, verb: str, *arguments: Argument) -> Any:
         """The answer of a verb's script; a crawl that is gone from the server is opened anew."""
@@ -164,7 +151,7 @@ class RedisFrontier(RedisLooking, Frontier):
         return int(cursor or 0), seeded == b"1"
 
     def hold_seeding(self, worker: str, seconds: float) -> bool:
-        return bool(self._run("hold_seeding", worker, wire.ms(seconds))[1])
+        return bool(self._run("hold", "seeder", worker, wire.ms(seconds))[1])
 
     # -- handing out --------------------------------------------------------------------------------------------------
 
@@ -221,12 +208,29 @@ class RedisFrontier(RedisLooking, Frontier):
         while True:
             skipped = parcel.leave_out(self._cache)
             ask = [0] if parcel.ask is None else [1, *self._pack_ask(parcel.ask)]
+            repeats = self.server.repeats
             stamp = self._cache.stamp if skipped else b""
             answer = self._run("commit", stamp, *parcel.packed(), *ask)
             self._cache.heed(answer[0])
             if len(answer) > 1:
                 self._cache.learn(parcel.learnt(answer[3]), answer[0])
+                if self.server.repeats != repeats:
+                    answer[3] = self._told_again(parcel, answer[3])
                 return answer
+
+    def _told_again(self, parcel: Parcel, answers: list[bytes]) -> list[bytes]:
+        """The answers to a call that was sent again: a page that the first one settled has no lease any more, but is no
+        other's either. Which of its children were taken is not known any more; nobody is told of any."""
+        unsure = [piece.page.id for piece, digits in zip(parcel.pieces, answers, strict=True) if digits == b"-"]
+        if not unsure:
+            return answers
+        bodies = self._read(lambda client: client.hmget(self.keys.req, unsure))
+        reasons = self._read(lambda client: client.hmget(self.keys.why, unsure))
+        settled = {id for id, body, why in zip(unsure, bodies, reasons, strict=True) if body is None or why is not None}
+        return [
+            b"0" * len(piece.sent) if digits == b"-" and piece.page.id in settled else digits
+            for piece, digits in zip(parcel.pieces, answers, strict=True)
+        ]
 
     def ack(self, pages: Sequence[Page]) -> list[list[bool] | None]:
         return self.commit(pages=pages).pages

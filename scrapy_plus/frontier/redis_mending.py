@@ -6,12 +6,15 @@ nothing moves while it is looked at.
 
 from __future__ import annotations
 
+import logging
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 import redis
 
+from scrapy_plus.errors import FrontierError
 from scrapy_plus.frontier import wire
 from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.parcels import parcels
@@ -23,6 +26,11 @@ SITES_A_CALL = 500
 BUCKETS_A_CALL = 65_536
 ITEMS_LOOKED_AT = 2000
 PROBLEMS_SHOWN = 20
+MENDING_SECONDS = 5.0
+REWRITE_SECONDS = 60.0
+LOOK_SECONDS = 0.05
+
+log = logging.getLogger("scrapy_plus.frontier")
 
 
 class Mendable(Protocol):
@@ -34,6 +42,55 @@ class Mendable(Protocol):
     def _run(self, verb: str, *arguments: wire.Argument) -> Any: ...
 
     def _read(self, command: Callable[[redis.Redis], Any]) -> Any: ...
+
+
+# -- a server that was restarted ---------------------------------------------------------------------------------------
+
+
+def mend_after_restart(frontier: Mendable, run_id: str, *, has_bodies: bool) -> None:
+    """Makes the crawl whole on a server with a new run id, whose log may have been torn within a script.
+
+    One process does it; the others wait, so that nothing is settled on what is half there. Who mends may die: then the
+    next one does.
+    """
+    mender = uuid.uuid4().hex
+    while frontier.server.run_id == run_id and _mended_on(frontier) != run_id:
+        if frontier._run("hold", "mender", mender, wire.ms(MENDING_SECONDS))[1]:
+            if has_bodies:
+                repair(frontier)
+                _rewrite_log(frontier)
+            frontier.server.run(load("mended"), [frontier.keys.prefix], [run_id])
+            return
+        frontier.server.sleep(LOOK_SECONDS)
+
+
+def _mended_on(frontier: Mendable) -> str:
+    return wire.text(frontier._read(lambda client: client.hget(frontier.keys.meta, "run")) or "")
+
+
+def _rewrite_log(frontier: Mendable) -> None:
+    """Gives the server a new log, and waits for it.
+
+    One that ends within a script is cut by the first restart, but its half comes to life at the second; a new log has
+    no halves (valkey-io/valkey#4342).
+    """
+    try:
+        if not _persistence(frontier).get("aof_enabled"):
+            return
+        frontier.server.call(frontier.server.client.bgrewriteaof)
+    except FrontierError as error:
+        log.debug("the server's log is being rewritten, or cannot be: %s", error)
+    for _ in range(round(REWRITE_SECONDS / LOOK_SECONDS)):
+        info = _persistence(frontier)
+        if not info.get("aof_rewrite_in_progress") and not info.get("aof_rewrite_scheduled"):
+            return
+        frontier.server.sleep(LOOK_SECONDS)
+    log.warning("the log of Redis at %s takes long to be rewritten; the crawl goes on", frontier.server.where)
+
+
+def _persistence(frontier: Mendable) -> dict[str, Any]:
+    found: dict[str, Any] = frontier._read(lambda client: client.info("persistence"))
+    return found
 
 
 # -- repair -----------------------------------------------------------------------------------------------------------
@@ -54,7 +111,8 @@ def repair(frontier: Mendable) -> int:
     for first in range(1, last_site + 1, SITES_A_CALL):
         frontier._run("mend_sites", first, min(last_site, first + SITES_A_CALL - 1))
     frontier._run("mend_seen", "-")
-    frontier._run("mend_seen", _seen(frontier))
+    size, split = frontier._read(lambda client: client.hmget(keys.meta, ["size", "split"]))
+    frontier._run("mend_seen", "count" if int(size) + int(split) <= BUCKETS_A_CALL else _seen(frontier))
     return homeless
 
 
@@ -93,7 +151,7 @@ def _last_site(frontier: Mendable) -> int:
 
 
 def _seen(frontier: Mendable) -> int:
-    """How many ids the buckets hold. Some may come in meanwhile: the number is for splitting and for displays."""
+    """How many ids the buckets hold; in a huge crawl some may come in meanwhile."""
     size, split = frontier._read(lambda client: client.hmget(frontier.keys.meta, ["size", "split"]))
     seen = 0
     for first in range(0, int(size) + int(split), BUCKETS_A_CALL):

@@ -45,6 +45,14 @@ class NoCrawl(FrontierError):
     """The server knows nothing of this crawl: it was never opened, or all was taken away."""
 
 
+class _NotMet(redis.exceptions.RedisError):
+    """The server that answers is another than before."""
+
+
+_troubles: dict[str, Server] = {}
+"""Who has told of the trouble with a server: the others of this process, all waiting for the same, need not."""
+
+
 class Server:
     """Calls to the Redis that `client` leads to, each repeated until it is answered, for at most `retry_seconds`."""
 
@@ -56,16 +64,18 @@ class Server:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.sleep = sleep
         self.client = redis.Redis(connection_pool=self._pool_like(client.connection_pool))
         self.run_id = ""
         self.round_trips = 0
+        self.repeats = 0
+        """How many calls were sent again, the outcome of the first being unknown."""
         self.on_new_server: Callable[[], None] | None = None
         self._retry_seconds = retry_seconds
-        self._sleep = sleep
         self._clock = clock
         self._met = ""
         self._meeting = threading.RLock()
-        self._is_meeting = False
+        self._meeter: int | None = None
 
     def _pool_like(self, pool: redis.ConnectionPool) -> redis.ConnectionPool:
         """A pool of our own to the same server: without redis-py's retries, and asking each connection who answers."""
@@ -105,15 +115,17 @@ class Server:
             try:
                 self._meet_new_server()
                 answer = command()
+            except _NotMet:
+                continue
             except redis.exceptions.RedisError as error:
                 since = self._judge(error, since)
             except OSError as error:
                 since = self._judge(error, since)
             else:
-                if since is not None:
-                    log.info("Redis at %s answers again after %.1f s", self.where, self._clock() - since)
+                self._end_trouble(since)
                 return answer
-            self._sleep(wait * random.uniform(0.5, 1.0))
+            self.repeats += 1
+            self.sleep(wait * random.uniform(0.5, 1.0))
             wait = min(_LONGEST_WAIT_SECONDS, wait * 2)
 
     def _judge(self, error: Exception, since: float | None) -> float:
@@ -124,14 +136,20 @@ class Server:
         if isinstance(error, redis.exceptions.ReadOnlyError):
             self.client.connection_pool.disconnect()  # the server became a replica: the name may lead elsewhere now
         if since is None:
-            log.warning("Redis at %s: %s; trying again for %.0f s", self.where, _text(error), self._retry_seconds)
+            if _troubles.setdefault(self.where, self) is self:
+                log.warning("Redis at %s: %s; trying again for %.0f s", self.where, _text(error), self._retry_seconds)
             return now
         if now - since >= self._retry_seconds:
+            _troubles.pop(self.where, None)
             raise FrontierUnavailable(
                 f"no usable Redis at {self.where} for {now - since:.0f} s ({_text(error)}); is it running?"
                 " Nothing is lost: start again when it is (REDIS_URL, REDIS_RETRY_SECONDS)"
             ) from error
         return since
+
+    def _end_trouble(self, since: float | None) -> None:
+        if since is not None and _troubles.pop(self.where, None) is not None:
+            log.info("Redis at %s answers again after %.1f s", self.where, self._clock() - since)
 
     def _final(self, error: Exception) -> FrontierError:
         text = _text(error)
@@ -144,29 +162,37 @@ class Server:
     # -- which server is it -------------------------------------------------------------------------------------------
 
     def _on_connect(self, connection: Any) -> None:
-        """Each new connection asks for the server's run id: a restarted one may have lost its last second."""
+        """Each new connection asks for the server's run id: a restarted one may have lost its last second.
+
+        Nothing is sent to a server that is not met yet, but by who meets it: the log may have been torn, and an ack on
+        top of a half script would stay.
+        """
         connection.on_connect()
         connection.send_command("INFO", "server")
         found = re.search(rb"run_id:(\w+)", _bytes(connection.read_response()))
         self.run_id = found[1].decode() if found else ""
+        if self._is_new() and self._meeter != threading.get_ident():
+            raise _NotMet
 
     def _meet_new_server(self) -> None:
         """Before a call to a server that was not met yet: `on_new_server`, once; other callers wait for it."""
-        if self.run_id == self._met or self.on_new_server is None:
+        if not self._is_new():
             return
         with self._meeting:
-            if self.run_id == self._met or self._is_meeting:
+            if not self._is_new() or self._meeter is not None or self.on_new_server is None:
                 return
-            self._is_meeting = True
+            self._meeter = threading.get_ident()
             try:
                 self.on_new_server()
             finally:
-                self._is_meeting = False
+                self._meeter = None
+
+    def _is_new(self) -> bool:
+        return self.run_id != self._met and self.on_new_server is not None
 
     def connect(self) -> None:
         """Finds out which server answers, and meets it."""
         self.call(self.client.ping)
-        self.call(lambda: None)
 
     def met(self, run_id: str) -> None:
         """The server with this run id is known, and what had to be done on it is done."""

@@ -7,10 +7,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import gevent
 import pytest
 import redis
 
 from scrapy_plus.errors import FrontierError, FrontierUnavailable
+from scrapy_plus.frontier import redis_mending
 from scrapy_plus.frontier.base import Ask, Page
 from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.keys import Keys, crawl_prefix
@@ -91,6 +93,27 @@ def test_an_answer_that_got_lost_is_asked_for_again(redis_client, frontier, capl
     )
 
 
+def test_pages_whose_answer_got_lost_are_ours_and_those_of_others_are_not(redis_client, frontier):
+    frontier.offer([record(name) for name in "abc"])
+    done, dead, late = Worker(frontier).lease(3)
+    frontier.reap(worker="w")
+    assert names_of(Worker(frontier, "v").lease(3)) == ["a", "b", "c"]
+    mine = [(lease.id, ("v", number)) for number, lease in enumerate((done, dead))]
+    once, losses = frontier.server._evaluate, [redis.exceptions.ConnectionError("cut")]
+
+    def evaluate(script, keys, arguments):
+        answer = once(script, keys, arguments)
+        if losses:
+            raise losses.pop()
+        return answer
+
+    frontier.server._evaluate = evaluate
+    pages = [Page(*mine[0], [record("child")], [b"item"]), Page(*mine[1], reason="no"), Page(late.id, late.token)]
+    assert frontier.ack(pages) == [[False], [], None]
+    assert (frontier.counts().done, frontier.counts().dead, frontier.items()[0]) == (1, 1, [b"item"])
+    assert frontier.offer([record("child")]) == [False]
+
+
 def test_a_server_that_forgot_its_scripts_is_sent_them_again(redis_client, frontier):
     frontier.offer([record("a")])
     redis_client.script_flush()
@@ -167,6 +190,39 @@ def test_the_log_is_rewritten_on_a_restarted_server(restartable):
             break
         time.sleep(0.02)
     assert info["aof_last_rewrite_time_sec"] >= 0
+
+
+def test_on_a_restarted_server_one_process_mends_and_the_others_wait_for_it(restartable, monkeypatch):
+    frontiers = [redis_frontier(restartable.client(), prefix="{x}", retry_seconds=20.0) for _ in range(4)]
+    frontiers[0].offer([record("a")])
+    mended, repair = [], redis_mending.repair
+
+    def slow_repair(frontier):
+        gevent.sleep(0.3)
+        mended.append(frontier)
+        return repair(frontier)
+
+    monkeypatch.setattr(redis_mending, "repair", slow_repair)
+    restartable.stop(kill=True)
+    restartable.start()
+    calls = [gevent.spawn(frontier.lease, f"w{number}", 0, 1) for number, frontier in enumerate(frontiers)]
+    gevent.joinall(calls, timeout=20)
+    assert sum(len(call.value.leases) for call in calls) == 1
+    assert len(mended) == 1
+    assert frontiers[0].reap() == ([], []), "the living are not late"
+
+
+def test_who_dies_while_it_mends_leaves_it_to_the_next(restartable, monkeypatch):
+    monkeypatch.setattr(redis_mending, "MENDING_SECONDS", 0.2)
+    first, second = (redis_frontier(restartable.client(), prefix="{x}", retry_seconds=20.0) for _ in range(2))
+    first.offer([record("a")])
+    restartable.stop(kill=True)
+    restartable.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_mending, "repair", lambda frontier: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            first.lease("w", 0, 1)
+    assert names_of(second.lease("v", 0, 1).leases) == ["a"]
 
 
 def test_a_crawl_that_was_taken_away_begins_anew(redis_client, frontier):

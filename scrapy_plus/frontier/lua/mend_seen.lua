@@ -1,5 +1,5 @@
 -- mend_seen.lua: the bucket that split last has nothing left of what had moved; with a total, that is what the crawl has seen.
--- KEYS prefix   ARGV total, or '-'   -> stamp.   O(a bucket).   Any cut: again.
+-- KEYS prefix   ARGV total, 'count' to find it out here, or '-'   -> stamp.   O(a bucket), or O(buckets).   Any cut: again.
 local refusal = begin(true)
 if refusal then return refusal end
 local total = arg()
@@ -10,6 +10,10 @@ if SIZE + SPLIT > 4096 then
   for _, member in ipairs(call('SMEMBERS', key)) do
     if hash_of(last % 4096, member) % round ~= last then call('SREM', key, member) end
   end
+end
+if total == 'count' then -- in this very step: what others take in meanwhile would be missing
+  total = 0
+  for n = 0, SIZE + SPLIT - 1 do total = total + call('SCARD', SEEN .. n) end
 end
 if total ~= '-' then call('HSET', META, 'seen', total) end
 raise_version()
