@@ -213,7 +213,8 @@ class Stage:
         """What came of it, into the tally."""
         tally = self.tally
         frontier = RedisFrontier(self.redis.client, PREFIX, lease_seconds=self.cast.lease_seconds, retry_seconds=20.0)
-        judge(frontier, self._site, self._site_process.fetches(), tally, self.where)
+        fetches = self._site_process.fetches()
+        judge(frontier, self._site, fetches, tally, self.where, was_torn=self.has_rolled_back)
         frontier.close()
         tally.rounds += 1
         for node in self.nodes:

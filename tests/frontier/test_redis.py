@@ -192,6 +192,17 @@ def test_the_log_is_rewritten_on_a_restarted_server(restartable):
     assert info["aof_last_rewrite_time_sec"] >= 0
 
 
+def test_repair_counts_what_a_torn_ack_did_not_come_to_count(redis_client, frontier):
+    frontier.offer([record(name) for name in "abc"])
+    worker = Worker(frontier)
+    for lease in worker.lease(2):
+        frontier.ack([Page(lease.id, lease.token)])
+    redis_client.hincrby(frontier.keys.meta, "done", -1)
+    redis_client.hincrby(frontier.keys.meta, "seen", -1)
+    frontier.repair()
+    assert (frontier.counts().done, frontier.counts().seen, frontier.counts().ready) == (2, 3, 1)
+
+
 def test_on_a_restarted_server_one_process_mends_and_the_others_wait_for_it(restartable, monkeypatch):
     frontiers = [redis_frontier(restartable.client(), prefix="{x}", retry_seconds=20.0) for _ in range(4)]
     frontiers[0].offer([record("a")])

@@ -1,5 +1,5 @@
 -- mend_seen.lua: the bucket that split last has nothing left of what had moved; with a total, that is what the crawl has seen.
--- KEYS prefix   ARGV total, 'count' to find it out here, or '-'   -> stamp.   O(a bucket), or O(buckets).   Any cut: again.
+-- KEYS prefix   ARGV total seen, 'count' to find it out here, or '-'   -> stamp.   O(a bucket), or O(buckets).   Any cut: again.
 local refusal = begin(true)
 if refusal then return refusal end
 local total = arg()
@@ -15,6 +15,11 @@ if total == 'count' then -- in this very step: what others take in meanwhile wou
   total = 0
   for n = 0, SIZE + SPLIT - 1 do total = total + call('SCARD', SEEN .. n) end
 end
-if total ~= '-' then call('HSET', META, 'seen', total) end
+if total ~= '-' then
+  call('HSET', META, 'seen', total)
+  -- A torn ack may have ended pages that it did not come to count: what was seen and has no body is done.
+  local done = tonumber(call('HGET', META, 'done')) or 0
+  call('HSET', META, 'done', max(done, tonumber(total) - call('HLEN', REQ)))
+end
 raise_version()
 return { stamp() }
