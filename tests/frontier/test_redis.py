@@ -552,7 +552,7 @@ def test_the_audit_finds_what_is_broken(redis_client, frontier):
         "seen are counted": lambda: redis_client.hset(keys.meta, "seen", 99),
         'stands in ""': lambda: redis_client.zrem(keys.open, 1),
         "with 2 owners": lambda: redis_client.hset(keys.owner, b"x" * 20, "11:w:9"),
-        "by its best request": lambda: redis_client.zadd(keys.open, {"1": 5}),
+        "does not stand by its best request": lambda: redis_client.zadd(keys.open, {"1": 5}),
         "in 2": lambda: redis_client.zadd(keys.alone, {e: 1}),
         "2 places": lambda: redis_client.zadd(keys.alone, {b: 1}),
         "2 place": lambda: redis_client.zadd(keys.queue(1), {b: 1}),

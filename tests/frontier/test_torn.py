@@ -198,6 +198,8 @@ def test_buckets_split_and_find_again_what_was_seen(redis_client):
         assert sum(halves) == 100 and min(halves) > 20
     assert frontier.offer(records) == [False] * 300
     assert frontier.audit() == []
+    frontier.flush()
+    assert [*redis_client.scan_iter(f"{frontier.keys.prefix}:*", count=9999)] == [frontier.keys.meta.encode()]
 
 
 def test_a_round_of_splits_begins_the_next(redis_client):
@@ -222,18 +224,20 @@ def move_as_if_split(client: redis.Redis, frontier: RedisFrontier, bucket: int) 
         client.smove(key, frontier.keys.bucket(epoch, bucket + 4096), member)
 
 
-def test_a_bucket_torn_while_it_splits_forgets_nothing(redis_client):
-    total = split_cut_after(redis_client, NEVER)
-    assert total > 200
-    for writes in range(0, total, 9):
-        split_cut_after(redis_client, writes)
+@pytest.mark.parametrize("first", [0, 4093])
+def test_a_bucket_torn_while_it_splits_forgets_nothing(redis_client, first):
+    total = split_cut_after(redis_client, NEVER, first)
+    assert total > 150
+    for writes in range(0, total, 7):
+        split_cut_after(redis_client, writes, first)
 
 
-def split_cut_after(client: redis.Redis, writes: int) -> int:
+def split_cut_after(client: redis.Redis, writes: int, first: int) -> int:
+    """Splits three full buckets from `first` on, and cuts it; 4,095 is the last of its round."""
     frontier = redis_frontier(client, seen_cache=0)
-    records = [crowded(bucket, bucket * 1000 + number) for bucket in range(3) for number in range(60)]
+    records = [crowded(bucket, bucket * 1000 + number) for bucket in range(first, first + 3) for number in range(60)]
     frontier.offer(records)
-    client.hset(frontier.keys.meta, "fill", 0)
+    client.hset(frontier.keys.meta, mapping={"fill": 0 if first == 0 else 181 / (4096 + first + 2.5), "split": first})
     counter = cut_after(frontier, writes)
     try:
         frontier.offer([record("y")])
