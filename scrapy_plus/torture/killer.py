@@ -91,13 +91,15 @@ class Killer:
 
     def _torn(self, stage: Stage) -> None:
         """The log ends within a command, as after a power failure; and soon the server dies once more."""
-        stage.has_rolled_back = True
+        stage.was_torn = True
         self._restart_redis(stage, torn_bytes=stage.dice.randint(1, MOST_TORN_BYTES))
         gevent.sleep(stage.dice.uniform(0.3, 1.5))
         self._restart_redis(stage, torn_bytes=0)
 
     def _restart_redis(self, stage: Stage, torn_bytes: int) -> None:
         stage.redis_breaks()
+        # With everysec a write waits for the fsync before it, so even a kill may take what was answered for.
+        stage.has_rolled_back |= stage.was_torn or stage.redis.fsync == "everysec"
         stage.redis.kill()
         if torn_bytes:
             stage.tally.torn_bytes += stage.redis.tear(torn_bytes)

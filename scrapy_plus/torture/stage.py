@@ -65,7 +65,7 @@ class Stage:
         self.redis = RedisProcess(cast.binary, folder, fsync=cast.fsync)
         self.replica = RedisProcess(cast.binary, folder, fsync=cast.fsync, name="replica") if cast.has_replica else None
         self.proxy = Proxy(self.redis.port) if cast.is_proxied or cast.has_replica else None
-        self.has_rolled_back = False
+        self.has_rolled_back = self.was_torn = False
         self.redis_events = 0
         self.redis_broke_at = 0.0
         self._site = site
@@ -214,7 +214,7 @@ class Stage:
         tally = self.tally
         frontier = RedisFrontier(self.redis.client, PREFIX, lease_seconds=self.cast.lease_seconds, retry_seconds=20.0)
         fetches = self._site_process.fetches()
-        judge(frontier, self._site, fetches, tally, self.where, was_torn=self.has_rolled_back)
+        judge(frontier, self._site, fetches, tally, self.where, was_torn=self.was_torn)
         frontier.close()
         tally.rounds += 1
         for node in self.nodes:
