@@ -112,7 +112,16 @@ class Keeper:
 
     def stop(self) -> None:
         self._greenlet.kill()
+        if self._committer.failure is None:
+            self._leave()
         self._frontier.close()
+
+    def _leave(self) -> None:
+        """This process is no node any more: who wants to start anew need not wait until it passes for dead."""
+        try:
+            self._frontier.reap(worker=self._committer.worker, started=())
+        except ScrapyPlusError as error:
+            log.debug("left without a word: %s", error)
 
     def _run(self) -> None:
         while True:

@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import gevent
 import pytest
 import redis
 
@@ -193,14 +192,11 @@ def test_a_finished_crawl_fills_a_file_that_was_asked_for_later(run):
 
 
 def test_a_fresh_crawl_is_added_to_the_file(run, redis_client, project):  # noqa: F811
-    fresh = {"LEASE_SECONDS": 1, "SCHEDULER_FLUSH_ON_START": True}
-    run(FEEDS={"teas.jsonl": {}}, LEASE_SECONDS=1)
-    gevent.sleep(1.2)  # so long the process that ended may pass for alive
-    run(FEEDS={"teas.jsonl": {}}, **fresh)
+    run(FEEDS={"teas.jsonl": {}})
+    run(FEEDS={"teas.jsonl": {}}, SCHEDULER_FLUSH_ON_START=True)
     assert numbers("teas.jsonl") == sorted(EXPECTED * 2)
     assert len(stored(redis_client, project)) == 8
-    gevent.sleep(1.2)
-    run(**fresh)
+    run(SCHEDULER_FLUSH_ON_START=True)
     assert stored(redis_client, project) == [], "who wants no file any more stores nothing"
 
 
