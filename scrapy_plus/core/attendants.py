@@ -117,8 +117,9 @@ class Keeper:
         self._frontier.close()
 
     def _leave(self) -> None:
-        """This process is no node any more: who wants to start anew need not wait until it passes for dead."""
+        """This process is no node any more: who starts next need not wait until it passes for dead."""
         try:
+            self._frontier.hold_seeding(self._committer.worker, 0)
             self._frontier.reap(worker=self._committer.worker, started=())
         except ScrapyPlusError as error:
             log.debug("left without a word: %s", error)
