@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from typing import Any
 
@@ -19,6 +20,7 @@ HELP = {
     "oom": ("--oom", "Redis has no memory for more"),
     "disk_full": ("--disk-full", "The disk of Redis is full"),
     "failover": ("--failover", "A replica takes over that lacks the last half second"),
+    "tiny_crawl": ("--tiny-crawls", "Undisturbed crawls of one to five pages by several nodes of this process"),
 }
 
 
@@ -33,8 +35,11 @@ def event_options(function: Any) -> Any:
 @event_options
 @click.option("--small", is_flag=True, help="About a minute: 30 kills, 3 of Redis, 10 cuts.")
 @click.option("--seed", type=int, help="What decides everything random; one is made and printed.")
-@click.option("--pages", type=click.IntRange(10), metavar="N", help="Pages of the site that each round crawls.")
+@click.option("--pages", type=click.IntRange(1), metavar="N", help="Pages of the site that each round crawls.")
 @click.option("--slaves", type=click.IntRange(1, 64), default=4, show_default=True, metavar="N", help="Slaves.")
+@click.option(
+    "--rounds", type=click.IntRange(1), default=1, metavar="N", help="At least N crawls, the last ones quiet."
+)
 @click.option("--seconds", type=click.IntRange(1), default=3600, show_default=True, help="After so long it has failed.")
 @click.option("--redis-server", metavar="PATH", help="The redis-server to use; else one of the PATH.")
 def torture_command(
@@ -42,6 +47,7 @@ def torture_command(
     seed: int | None,
     pages: int | None,
     slaves: int,
+    rounds: int,
     seconds: int,
     redis_server: str | None,
     **asked: int | None,
@@ -54,6 +60,7 @@ def torture_command(
     from scrapy_plus.embedded.binary import find_binary
     from scrapy_plus.torture.plan import LONG, SMALL, Plan, torture
 
+    logging.getLogger("scrapy_plus").setLevel(logging.ERROR)  # what breaks here is broken on purpose
     given = {name: count for name, count in asked.items() if count is not None}
     seed = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     plan = Plan(
@@ -62,6 +69,7 @@ def torture_command(
         redis_server or find_binary(),
         pages=pages or (1500 if small else 6000),
         slaves=slaves,
+        rounds=rounds,
         seconds=seconds,
     )
     click.echo(f"seed {seed}: {', '.join(f'{count} {name}' for name, count in plan.counts.items())}")

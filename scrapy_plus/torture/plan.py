@@ -11,15 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scrapy_plus.torture.actors import RedisProcess
 from scrapy_plus.torture.killer import Killer
 from scrapy_plus.torture.site import Site
 from scrapy_plus.torture.stage import Cast, Stage
 from scrapy_plus.torture.tally import Tally
+from scrapy_plus.torture.tiny import play_tiny_crawls
 
 FSYNC = ("always", "everysec")
 STORM = ("kill", "redis_kill", "torn", "stop", "outage")
 EVENTS = (*STORM, "cut", "oom", "disk_full", "failover")
-SMALL: dict[str, int] = {"kill": 30, "redis_kill": 3, "cut": 10}
+"""What a round may have; tiny crawls are played by themselves, undisturbed."""
+TINY = "tiny_crawl"
+SMALL: dict[str, int] = {"kill": 30, "redis_kill": 3, "cut": 10, TINY: 50}
 LONG: dict[str, int] = {
     "kill": 900,
     "redis_kill": 30,
@@ -30,19 +34,24 @@ LONG: dict[str, int] = {
     "oom": 3,
     "disk_full": 3,
     "failover": 5,
+    TINY: 2000,
 }
 PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`counts` of each event. Everything random comes from `seed`; all is over after `seconds`, good or not."""
+    """`counts` of each event. Everything random comes from `seed`; all is over after `seconds`, good or not.
+
+    `rounds`: so many at least, the last ones quiet.
+    """
 
     counts: Mapping[str, int]
     seed: int
     binary: str
     pages: int = 4000
     slaves: int = 4
+    rounds: int = 1
     seconds: float = 3600.0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -54,7 +63,7 @@ class Plan:
         """Kinds of rounds, each with its events in their order. Without any event there is one quiet round."""
         cast = Cast(self.binary, slaves=self.slaves, settings=dict(self.settings))
         storm = self._events(*STORM)
-        if storm or not any(self.counts.values()):
+        if storm or not any(self.counts.values()) or self.rounds > 1:
             yield cast, dice.sample(storm, len(storm))
         for kind, players in (
             ("cut", replace(cast, is_proxied=True)),
@@ -76,13 +85,31 @@ def torture(plan: Plan, tell: Callable[[str], None]) -> Tally:
     began = time.monotonic()
     for cast, events in plan.phases(dice):
         killer = Killer(events)
-        while True:
-            fsync = FSYNC[tally.rounds % 2] if set(events) <= set(STORM) else "everysec"
+        is_storm = set(events) <= set(STORM)
+        played = 0
+        while not played or killer.events or (is_storm and played < plan.rounds):
+            fsync = FSYNC[played % 2] if is_storm else "everysec"
             _round(plan, replace(cast, fsync=fsync), killer, tally, dice, tell, began + plan.seconds)
-            if not killer.events or tally.problems or time.monotonic() > began + plan.seconds:
+            played += 1
+            if tally.problems or time.monotonic() > began + plan.seconds:
                 break
+    if plan.counts.get(TINY):
+        _tiny_crawls(plan, tally, dice, tell)
     tally.seconds = time.monotonic() - began
     return tally
+
+
+def _tiny_crawls(plan: Plan, tally: Tally, dice: random.Random, tell: Callable[[str], None]) -> None:
+    began, count = time.monotonic(), plan.counts[TINY]
+    with tempfile.TemporaryDirectory(prefix="scrapy-plus-torture-") as folder:
+        server = RedisProcess(plan.binary, Path(folder))
+        server.start()
+        try:
+            play_tiny_crawls(count, dice, server, tally)
+        finally:
+            server.kill()
+    tally.rounds += 1
+    tell(f"{count} tiny crawls in {time.monotonic() - began:.0f} s")
 
 
 def _round(

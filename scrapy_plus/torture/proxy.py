@@ -17,7 +17,7 @@ from gevent.server import StreamServer
 WAYS = ("request", "half", "answer")
 READ_BYTES = 65536
 CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 1.0
 LEAST_BYTES = 100
 """Shorter requests are greetings and questions; the others are scripts, which change something."""
 

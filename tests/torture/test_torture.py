@@ -21,7 +21,7 @@ from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.torture.actors import RedisProcess, SiteProcess
 from scrapy_plus.torture.killer import Killer
 from scrapy_plus.torture.oracle import judge, refetches
-from scrapy_plus.torture.plan import EVENTS, LONG, SMALL, Plan
+from scrapy_plus.torture.plan import EVENTS, LONG, SMALL, TINY, Plan
 from scrapy_plus.torture.project import PREFIX
 from scrapy_plus.torture.proxy import LEAST_BYTES, WAYS, Proxy
 from scrapy_plus.torture.site import Site
@@ -57,14 +57,15 @@ def check(told: dict, **events: int) -> None:
 
 
 def test_kills_of_processes_and_of_redis_and_cut_connections_lose_nothing():
-    told = torture("--kills", "10", "--redis-kills", "2", "--cuts", "6", "--pages", "3000", seconds=300)
-    check(told, kill=10, redis_kill=2, cut=6)
+    words = ["--kills", "10", "--redis-kills", "2", "--cuts", "6", "--tiny-crawls", "20", "--pages", "3000"]
+    told = torture(*words, seconds=300)
+    check(told, kill=10, redis_kill=2, cut=6, tiny_crawl=20)
     assert sum(told["cuts"].values()) == 6
 
 
 @pytest.mark.long
 def test_the_small_torture_loses_nothing():
-    check(torture("--small", seconds=900), kill=30, redis_kill=3, cut=10)
+    check(torture("--small", seconds=900), kill=30, redis_kill=3, cut=10, tiny_crawl=50)
 
 
 @pytest.mark.long
@@ -234,8 +235,8 @@ def test_a_plan_has_each_event_as_often_as_asked_and_the_same_order_for_the_same
     for _ in range(2):
         plan = Plan(LONG, seed=7, binary="redis-server")
         orders.append([event for _, events in plan.phases(random.Random(plan.seed)) for event in events])
-    assert orders[0] == orders[1] and Counter(orders[0]) == LONG
-    assert set(LONG) == set(EVENTS) and set(SMALL) <= set(EVENTS)
+    assert orders[0] == orders[1] and Counter(orders[0]) == {name: LONG[name] for name in EVENTS}
+    assert set(LONG) == {*EVENTS, TINY} and set(SMALL) <= set(LONG)
     assert all(callable(getattr(Killer, f"_{event}")) for event in EVENTS)
 
 
