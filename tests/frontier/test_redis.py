@@ -178,6 +178,18 @@ def test_a_killed_server_is_waited_for_and_mended_before_the_next_call(restartab
     assert names_of(Worker(frontier, "v").lease(9)) == ["a", "b", "c", "d", "e"]
 
 
+def test_after_a_restart_the_living_are_not_late(restartable):
+    client = restartable.client()
+    frontier = redis_frontier(client, retry_seconds=20.0, lease_seconds=30.0)
+    frontier.offer([record("a")])
+    [lease] = Worker(frontier).lease()
+    client.zadd(frontier.keys.leases, {lease.id: 1})
+    restartable.stop(kill=True)
+    restartable.start()
+    assert frontier.reap() == ([], [])
+    assert frontier.renew([(lease.id, lease.token)]) == []
+
+
 def test_the_log_is_rewritten_on_a_restarted_server(restartable):
     client = restartable.client()
     redis_frontier(client, prefix="{x}").offer([record("a")])
