@@ -40,7 +40,7 @@ def event_options(function: Any) -> Any:
 @click.option(
     "--rounds", type=click.IntRange(1), default=1, metavar="N", help="At least N crawls, the last ones quiet."
 )
-@click.option("--seconds", type=click.IntRange(1), default=3600, show_default=True, help="After so long it has failed.")
+@click.option("--seconds", type=click.IntRange(1), default=5400, show_default=True, help="After so long it has failed.")
 @click.option("--redis-server", metavar="PATH", help="The redis-server to use; else one of the PATH.")
 def torture_command(
     small: bool,
@@ -67,7 +67,7 @@ def torture_command(
         given or (SMALL if small else LONG),
         seed,
         redis_server or find_binary(),
-        pages=pages or (1500 if small else 6000),
+        pages=pages or (2500 if small else 12_000),
         slaves=slaves,
         rounds=rounds,
         seconds=seconds,

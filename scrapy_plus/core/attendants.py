@@ -28,7 +28,9 @@ log = logging.getLogger("scrapy_plus.attendants")
 TURN_SECONDS = 0.5
 REAP_SECONDS = 2.0
 BEAT_SECONDS = 3.0
-STEP_SECONDS = 0.1
+STEP_SECONDS = 0.05
+STOP_SECONDS = 2.0
+LOOK_SECONDS = 0.01
 _start_native_thread = monkey.get_original("_thread", "start_new_thread")
 _sleep = monkey.get_original("time", "sleep")
 
@@ -57,13 +59,20 @@ class Renewal:
         self._every_seconds = every_seconds
         self._callback_seconds = callback_seconds
         self._is_stopped = False
+        self._is_over = True
         self._turned_at = time.monotonic()
 
     def start(self) -> None:
+        self._is_over = False
         _start_native_thread(self._run, ())
 
     def stop(self) -> None:
+        """Waits for the thread, but for ever not: an interpreter that ends under it may crash."""
         self._is_stopped = True
+        until = time.monotonic() + STOP_SECONDS
+        while not self._is_over and time.monotonic() < until:
+            gevent.sleep(LOOK_SECONDS)
+        gevent.sleep(LOOK_SECONDS)  # its last instructions
 
     def hub_turned(self) -> None:
         """To be called by a greenlet, often: the process is not hung."""
@@ -78,6 +87,9 @@ class Renewal:
         except ScrapyPlusError as error:
             if not self._is_stopped:
                 log.error("leases are not renewed any more: %s", error)
+        finally:
+            gevent.get_hub().destroy(destroy_loop=True)  # this thread's own, made by its first wait
+            self._is_over = True
 
     def _pause(self) -> bool:
         until = time.monotonic() + self._every_seconds

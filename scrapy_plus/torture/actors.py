@@ -20,7 +20,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-import scrapy_plus
+from scrapy_plus import version
 from scrapy_plus.stores import NODE
 from scrapy_plus.torture.site import Site
 
@@ -51,7 +51,7 @@ def wait_until(is_so: Callable[[], bool], seconds: float, *, every_seconds: floa
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without settings in it, and with this very framework on the path."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_PLUS_")}
-    root = str(Path(scrapy_plus.__file__).resolve().parent.parent)
+    root = str(Path(version.__file__).resolve().parent.parent)
     return {**own, "PYTHONPATH": os.pathsep.join(filter(None, (root, own.get("PYTHONPATH")))), **more}
 
 
@@ -115,7 +115,8 @@ class Node(Actor):
     def start(self) -> None:
         self.worker = uuid.uuid4().hex
         named = {NODE: self.worker} if self._is_named else {}
-        self.spawn(self._command, cwd=self._folder, env=environment(PYTHONUNBUFFERED="1", **named))
+        told = environment(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1", **named)
+        self.spawn(self._command, cwd=self._folder, env=told)
 
 
 class SiteProcess(Actor):

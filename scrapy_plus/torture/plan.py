@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def site(self) -> Site:
-        return Site(self.pages, seeds=self.pages // 10, unfiltered=self.pages // 20)
+        return Site(self.pages, seeds=max(1, self.pages // 10), unfiltered=self.pages // 20)
 
     def phases(self, dice: random.Random) -> Iterator[tuple[Cast, list[str]]]:
         """Kinds of rounds, each with its events in their order. Without any event there is one quiet round."""
