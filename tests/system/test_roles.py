@@ -161,6 +161,7 @@ def test_slaves_go_on_without_a_master_and_one_that_comes_back_finds_it_finished
     crawl.check_nothing_lost()
 
 
+@pytest.mark.long
 def test_a_master_that_is_killed_while_it_seeds_goes_on_where_it_was(crawl):
     crawl.open(900, seeds=900, unfiltered=300, START_REQUESTS_BUFFER=50)
     master = crawl.node("master")
@@ -209,6 +210,7 @@ def test_every_node_ends_by_itself_soon_after_the_last_ack(crawl):
     crawl.check_nothing_lost()
 
 
+@pytest.mark.long
 def test_an_idle_node_sends_at_most_five_commands_a_second(crawl):
     crawl.open(1, seeds=1, parse="time.sleep(8)")
     for name in ("master", "slave1", "slave2", "slave3"):
@@ -239,6 +241,7 @@ def _commands(crawl: Crawl, seconds: float) -> int:
 # -- who dies, stands still or computes --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_a_killed_slave_held_is_taken_over_within_a_lease_and_two_seconds(crawl):
     crawl.open(40, seeds=40, parse="time.sleep(1.0)")
     crawl.node("master")
@@ -255,6 +258,7 @@ def test_what_a_killed_slave_held_is_taken_over_within_a_lease_and_two_seconds(c
     crawl.check_nothing_lost()
 
 
+@pytest.mark.long
 def test_what_a_frozen_slave_does_late_is_refused_whole(crawl):
     crawl.open(900, parse="time.sleep(0.03)", CONCURRENT_REQUESTS=2)  # it lasts until the frozen one is awake
     slaves = [crawl.node("slave1"), crawl.node("slave2")]
@@ -282,7 +286,13 @@ def test_a_callback_that_computes_for_15_seconds_loses_nothing_with_a_lease_of_2
     assert crawl.refetches() == 0
 
 
-@pytest.mark.parametrize("words", [("slave", "--workers", "2"), ("slave",)], ids=["supervised", "alone"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("slave", "--workers", "2"), id="supervised"),
+        pytest.param(("slave",), id="alone", marks=pytest.mark.long),
+    ],
+)
 def test_a_page_that_kills_its_process_ends_alone_in_the_dead_letters(crawl, words):
     """A slave without a supervisor is started again by whoever runs it: here by the test."""
     crawl.open(60, parse="if page == 'p13': os._exit(9)", MAX_LOST=3, MAX_RETRY_TIMES=10)
