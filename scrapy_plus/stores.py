@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 from scrapy_plus.conf.redis_address import (
     RedisAddress,
@@ -19,6 +18,7 @@ from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.started import StartedFile
+from scrapy_plus.embedded import EmbeddedRedis, open_embedded
 from scrapy_plus.errors import NodesAlive, UsageError
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.memory import MemoryFrontier
@@ -96,15 +96,16 @@ class RedisStore:
 
     def __init__(self, settings: Settings) -> None:
         address, notes = redis_address(settings.as_dict())
-        self._embedded: Any = None
+        self._embedded: EmbeddedRedis | None = None
         self._started: StartedFile | None = None
+        folder = settings.project_dir or Path.cwd()
         if address is None:
-            address = self._start_embedded(settings.project_dir)
+            address = self._start_embedded(folder)
         self._address: RedisAddress = address
         prefix, more = before_tag(settings.as_dict())
         for note in (*notes, *more):
             log.warning("%s", note)
-        name = project_name(settings.PROJECT_NAME, settings.project_dir, is_embedded=self._embedded is not None)
+        name = project_name(settings.PROJECT_NAME, folder, is_embedded=self._embedded is not None)
         self._tag = f"{prefix}{{{name}:%s{f':{settings.JOB}' if settings.JOB else ''}}}"
         if NODE not in os.environ:
             self._look_at_server()
@@ -116,14 +117,18 @@ class RedisStore:
             log.warning("%s", line)
         client.close()
 
-    def _start_embedded(self, project_dir: Path | None) -> RedisAddress:
-        from scrapy_plus.embedded import open_embedded
-
-        self._embedded = open_embedded(project_dir or Path.cwd())
+    def _start_embedded(self, folder: Path) -> RedisAddress:
+        self._embedded = open_embedded(folder)
         return parse_redis_url(self._embedded.url)
 
     def frontier(self, spider_name: str, settings: Settings) -> RedisFrontier:
-        """The crawl of this spider, over a connection of its own."""
+        """The crawl of this spider, over a connection of its own; a Redis of the project's own is kept alive."""
+        frontier = self._connect(spider_name, settings)
+        if self._embedded is not None:
+            frontier.server.on_away = self._embedded.ensure
+        return frontier
+
+    def _connect(self, spider_name: str, settings: Settings) -> RedisFrontier:
         prefix = self._tag % spider_name
         return RedisFrontier(
             make_client(self._address),
@@ -158,7 +163,7 @@ class RedisStore:
     ) -> list[Attendant]:
         renewal = Renewal(
             committer,
-            lambda: self.frontier(spider_name, settings),
+            lambda: self._connect(spider_name, settings),  # another thread: only this one starts servers
             every_seconds=settings.LEASE_SECONDS / RENEWALS_A_LEASE,
             callback_seconds=settings.CALLBACK_SECONDS,
         )

@@ -114,9 +114,7 @@ class Crawl:
         self.stats.set("start_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
         self.scheduler.open(self.spider)
         if self.scheduler.is_finished():
-            log.warning(
-                "the crawl of %s is finished already; --again seeds once more, --fresh starts anew", self.spider.name
-            )
+            log.warning("the crawl of %s is finished already; --fresh starts anew", self.spider.name)
         self.scheduler.committer.on_news = self._news
         self._pipelines.open()
         for attendant in self._attendants:
@@ -203,7 +201,9 @@ class Crawl:
                     page.items.append(self._middlewares.process_item(result))
         except StopCrawl as stop:
             self.stop(stop.reason)  # what was yielded before is kept
-        except (Exception, SystemExit) as error:
+        except gevent.GreenletExit:
+            raise  # the worker is killed: no failure of the page
+        except BaseException as error:  # sys.exit() or a cancelled future of a callback must not take the worker along
             raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
 
     def _add_child(self, request: Request, page: Page, depth: int) -> None:
@@ -246,8 +246,7 @@ class Crawl:
         self.stats.inc(f"request_dropped_reasons_count/{str(dropped).partition(':')[0] or 'unsaid'}")
 
     def _fail(self, request: Request, failure: BaseException, page: Page) -> None:
-        retries = 0 if request.meta.get("dont_retry") else request.meta.get("max_retry_times", self._max_retries)
-        verdict = self._judge(failure, request.retry_time, max_retries=retries, dice=random.random())
+        verdict = self._judge(failure, request.retry_time, max_retries=self._retries_of(request), dice=random.random())
         count_failure(self.stats, log, request, failure, verdict)
         outcome = Page()
         if not isinstance(verdict, Retry) and request.errback:
@@ -261,6 +260,12 @@ class Crawl:
             log_failure(log, f"what the errback of {request!r} yielded is left out", error)
             self.scheduler.fail_request(request, verdict, status=status, items=outcome.encoded)
         self._after_page(True)
+
+    def _retries_of(self, request: Request) -> int:
+        retries = request.meta.get("max_retry_times")
+        if request.meta.get("dont_retry"):
+            return 0
+        return retries if isinstance(retries, int) else self._max_retries
 
     def _run_errback(self, request: Request, failure: BaseException, response: Response | None, page: Page) -> None:
         page.response = getattr(failure, "response", None) or response

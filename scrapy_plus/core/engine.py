@@ -249,7 +249,9 @@ class Engine:
         crawl.active += 1
         try:
             crawl.crawl(request)
-        except Exception:  # not the page's fault, whose failures are verdicts: the store's, or our own
+        except gevent.GreenletExit:
+            raise
+        except BaseException:  # not the page's fault, whose failures are verdicts: the store's, or our own
             log.exception("spider %s crashed on %r", crawl.spider.name, request)
             crawl.crash()
         finally:

@@ -13,7 +13,7 @@ from functools import partial
 
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.stats import Stats
-from scrapy_plus.errors import Undecodable
+from scrapy_plus.errors import NotStorable, Undecodable
 from scrapy_plus.frontier.base import Frontier, Lease, Page, Record
 from scrapy_plus.http.codec import decode, encode
 from scrapy_plus.http.request import PRIORITY_LIMIT, Request
@@ -110,6 +110,8 @@ class Scheduler:
             self.frontier.set_site(place, delay_seconds=pace.delay_seconds, limit=pace.limit, jitter=pace.jitter)
 
     def _priority(self, request: Request) -> int:
+        if not isinstance(request.priority, int):  # set by a middleware; the constructor refuses it
+            raise NotStorable(f"priority: {request.priority!r} is no whole number")
         if -PRIORITY_LIMIT <= request.priority <= PRIORITY_LIMIT:
             return request.priority
         self._warn_once(
@@ -248,8 +250,9 @@ class Scheduler:
 
     def open(self, spider: object = None) -> None:
         """Says what is left of an earlier run."""
-        if len(self):
-            log.info("Resuming crawl (%d requests scheduled)", len(self))
+        pending = self.frontier.counts().pending  # what a killed process held comes back by itself
+        if pending:
+            log.info("Resuming crawl (%d requests scheduled)", pending)
 
     def close(self, reason: str = "") -> None:
         """Lets go of the store; what is stored stays."""

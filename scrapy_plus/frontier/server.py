@@ -18,7 +18,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from scrapy_plus.errors import FrontierError, FrontierUnavailable
+from scrapy_plus.errors import FrontierError, FrontierUnavailable, ScrapyPlusError
 from scrapy_plus.frontier.script import Script
 
 log = logging.getLogger("scrapy_plus.frontier")
@@ -71,6 +71,7 @@ class Server:
         self.repeats = 0
         """How many calls were sent again, the outcome of the first being unknown."""
         self.on_new_server: Callable[[], None] | None = None
+        self.on_away: Callable[[], None] | None = None
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._met = ""
@@ -124,9 +125,18 @@ class Server:
             else:
                 self._end_trouble(since)
                 return answer
+            self._bring_back()
             self.repeats += 1
             self.sleep(wait * random.uniform(0.5, 1.0))
             wait = min(_LONGEST_WAIT_SECONDS, wait * 2)
+
+    def _bring_back(self) -> None:
+        """Whoever started the server may start it again. Raises FrontierUnavailable if he cannot."""
+        if self.on_away is not None:
+            try:
+                self.on_away()
+            except ScrapyPlusError as error:
+                raise FrontierUnavailable(str(error)) from error
 
     def _judge(self, error: Exception, since: float | None) -> float:
         """When the trouble began; raises what waiting will not mend."""

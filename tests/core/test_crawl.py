@@ -186,6 +186,56 @@ def test_a_callback_that_calls_sys_exit_spoils_only_its_own_page():
     assert (result.items, result.exit_code) == ([{"url": B}], 3)
 
 
+@pytest.mark.parametrize("failure", [GeneratorExit(), KeyboardInterrupt(), gevent.Timeout(1)], ids=repr)
+def test_no_exception_of_a_callback_takes_a_worker_along(failure):
+    class Raises(ShopSpider):
+        start_urls = [A, B]
+
+        def parse(self, response):
+            if response.url == A:
+                raise failure
+            return {"url": response.url}
+
+    result = crawl(Raises, site(A, B), CONCURRENT_REQUESTS=1)
+    assert (result.items, result.exit_code) == ([{"url": B}], 3)
+
+
+def test_odd_words_in_meta_do_not_spoil_the_crawl():
+    class Odd(Spider):
+        name = "odd"
+
+        def start_requests(self):
+            yield Request(A, meta={"max_retry_times": "x", "handle_httpstatus_list": 5})
+            yield Request(B)
+
+        def parse(self, response):
+            return {"url": response.url}
+
+    result = crawl(Odd, site(A, B), MAX_RETRY_TIMES=0)
+    assert {"url": B} in result.items
+    assert result.exit_code in (0, 3)
+
+
+def test_a_priority_that_a_middleware_spoils_spoils_only_its_page():
+    class Spoils:
+        def process_request(self, request):
+            if request.url == C:
+                request.priority = 1.5
+            return request
+
+    class Links(ShopSpider):
+        start_urls = [A, B]
+
+        def parse(self, response):
+            yield {"url": response.url}
+            if response.url == A:
+                yield Request(C)
+
+    result = crawl(Links, site(A, B, C), SPIDER_MIDDLEWARES=[Spoils()])
+    assert {"url": B} in result.items
+    assert "priority: 1.5" in result.dead[0].reason
+
+
 @pytest.mark.parametrize("name", ["parse_nothing", "__init__", "name"])
 def test_a_callback_that_the_spider_does_not_have_is_a_dead_letter(name):
     class Missing(ShopSpider):
