@@ -6,11 +6,13 @@ import json
 import platform
 from collections.abc import Iterable
 from importlib import metadata
+from typing import Any
 
 import click
 
 from scrapy_plus.cli.base import Command, load_project, settings_option
 from scrapy_plus.conf.layers import CANONICAL, OPTIONS
+from scrapy_plus.conf.redis_address import Secret, redacted
 from scrapy_plus.conf.settings import Settings, unknown
 from scrapy_plus.errors import UsageError
 from scrapy_plus.version import __version__
@@ -44,7 +46,16 @@ def _facts(settings: Settings, name: str, *, is_asked: bool) -> dict[str, object
     value = settings[name]
     if not is_asked and option is None and any(word in name for word in SECRETS):
         value = "***"  # a list of all settings gets pasted into bug reports
-    return {"value": value, "source": settings.source(name), "help": option.help if option else OWN}
+    return {"value": _safe(value), "source": settings.source(name), "help": option.help if option else OWN}
+
+
+def _safe(value: Any) -> Any:
+    """The value with its secrets redacted as their repr does: JSON would write the text itself."""
+    if isinstance(value, Secret):
+        return redacted(value)
+    if isinstance(value, dict):
+        return {key: _safe(one) for key, one in value.items()}
+    return value
 
 
 @click.command("version", cls=Command)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from scrapy_plus.conf.layers import OPTIONS
 from scrapy_plus.version import __version__
 
@@ -63,3 +65,12 @@ def test_help_names_every_command(cli):
     assert done.returncode == 0
     for command in ("startproject", "genspider", "list", "run", "crawl", "runspider", "settings", "version"):
         assert f"\n  {command} " in done.stdout
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_settings_show_no_password_of_a_redis(cli, project, form):
+    words = ("-s", "REDIS_URL=redis://:hush@127.0.0.1:6379/0", "-s", "REDIS_PASSWORD=hush")
+    params = ("-s", 'REDIS_PARAMS={"password": "hush"}')
+    shown = cli("settings", *form, *words, *params, cwd=project).stdout
+    assert "REDIS_URL" in shown
+    assert "hush" not in shown
