@@ -127,7 +127,7 @@ def test_a_spider_may_call_its_first_method_start_request():
 
 
 def test_a_spider_logs_by_itself(caplog):
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="scrapy_plus")  # its level may have been set by a crawl before
     Spider("shop").log("quiet")
     Spider("shop").log("loud", logging.WARNING)
     said = [(record.name, record.levelname, record.message) for record in caplog.records]

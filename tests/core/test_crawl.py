@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 import gevent
@@ -802,7 +801,6 @@ def test_waiting_for_a_slow_page_costs_no_cpu():
     class One(Many):
         start_urls = Many.start_urls[:1]
 
-    logging.getLogger("scrapy_plus").setLevel(logging.INFO)
     before = time.process_time()
     crawl(One, Watched(2.0), CONCURRENT_REQUESTS=64)
     assert time.process_time() - before < 0.5, "a busy wait would have taken about 2 s"
