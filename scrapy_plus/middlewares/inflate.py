@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
 
 from scrapy_plus.errors import BodyCorrupt, BodyTooLarge
 
-try:
-    import brotli
-except ImportError:
-    try:
-        import brotlicffi as brotli
-    except ImportError:
-        brotli = None
-try:
-    import zstandard
-except ImportError:
-    zstandard = None
+
+def _if_installed(*names: str) -> Any:
+    """The first of these modules that is there, or None: they come with the extra `compression`."""
+    for name in names:
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    return None
+
+
+brotli = _if_installed("brotli", "brotlicffi")
+zstandard = _if_installed("zstandard")
 
 Decoder = Callable[[bytes, int], Iterator[bytes]]
 PIECE_BYTES = 256 * 1024
