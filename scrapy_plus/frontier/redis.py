@@ -335,7 +335,7 @@ class RedisFrontier(RedisLooking, Frontier):
         self._run("beat", worker, wire.pack_facts(facts))
 
     def close(self) -> None:
-        self.server.call(self.server.client.close)
+        self.server.close()
 
 
 def _spread(records: Sequence[Record], sent: Sequence[Record], digits: bytes) -> list[bool]:

@@ -204,6 +204,10 @@ class Server:
         """Finds out which server answers, and meets it."""
         self.call(self.client.ping)
 
+    def close(self) -> None:
+        """Ends the connections; a client that was given its pool would leave them open."""
+        self.client.connection_pool.disconnect()
+
     def met(self, run_id: str) -> None:
         """The server with this run id is known, and what had to be done on it is done."""
         self._met = run_id

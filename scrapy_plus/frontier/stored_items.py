@@ -51,7 +51,7 @@ class StoredItems:
         return self._server.call(lambda: read_items(self._keys.items, cursor, count, self._server.client))
 
     def close(self) -> None:
-        self._server.call(self._server.client.close)
+        self._server.close()
 
 
 def read_items(key: str, cursor: str, count: int, client: redis.Redis) -> tuple[list[bytes], str]:

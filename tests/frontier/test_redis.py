@@ -114,6 +114,21 @@ def test_pages_whose_answer_got_lost_are_ours_and_those_of_others_are_not(redis_
     assert frontier.offer([record("child")]) == [False]
 
 
+def test_a_frontier_that_is_closed_leaves_no_connection_behind(redis_client):
+    connections = lambda: {client["id"] for client in redis_client.client_list()}  # noqa: E731
+    before = connections()
+    frontier = redis_frontier(redis_client)
+    frontier.offer([record("a")])
+    own = connections() - before
+    assert own
+    frontier.close()
+    for _ in range(250):
+        if not own & connections():
+            break
+        time.sleep(0.02)
+    assert not own & connections()
+
+
 def test_a_server_that_forgot_its_scripts_is_sent_them_again(redis_client, frontier):
     frontier.offer([record("a")])
     redis_client.script_flush()
