@@ -147,7 +147,7 @@ class MemoryFrontier(MemoryLooking, Frontier):
             return LeaseAnswer(self._given_again(worker, given), 0.0, self._state)
         if self._state != RUNNING or self._has_one_alone(worker, given):
             return LeaseAnswer([], None, self._state)
-        self._wake_delayed(now)
+        self._wake(now)
         limited = count if limited is None else limited
         leases, opens = self._lend_alone((worker, base), limited, now) if holding == 0 and count > 0 else ([], None)
         is_alone = bool(leases)
@@ -199,7 +199,8 @@ class MemoryFrontier(MemoryLooking, Frontier):
     def _lease_of(self, id: bytes, token: Token, site: str) -> Lease:
         return Lease(id, token, self._backup[id], site, self._attempts.get(id, 0), self._lost.get(id, 0))
 
-    def _wake_delayed(self, now: float) -> None:
+    def _wake(self, now: float) -> None:
+        self._queues.wake(now)
         while self._due and self._due[0][0] <= now:
             _, id = heappop(self._due)
             delayed = self._delayed.pop(id)

@@ -88,7 +88,7 @@ class SiteQueues:
 
         Without `limited`, sites with a delay or a limit are passed over.
         """
-        self._wake(now)
+        self.wake(now)
         passed: list[tuple[bytes, str]] = []
         found = None
         while self._open and found is None:
@@ -146,7 +146,8 @@ class SiteQueues:
             site.place = OPEN
             heappush(self._open, (site.queue[0], site.name))
 
-    def _wake(self, now: float) -> None:
+    def wake(self, now: float) -> None:
+        """Opens the sites whose time has come."""
         while self._waiting and self._waiting[0][0] <= now:
             at, name = heappop(self._waiting)
             site = self._sites.get(name)

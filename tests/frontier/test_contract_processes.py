@@ -278,6 +278,17 @@ def test_the_one_that_goes_alone_waits_by_itself_for_its_site(frontier, clock):
     assert frontier.lease("w", 0, 1).wait_seconds == pytest.approx(4)
 
 
+def test_a_site_that_opens_while_one_goes_alone_is_nothing_to_wait_for(frontier, clock):
+    frontier.offer([record("a")])
+    lose(frontier, "a", 2)
+    frontier.set_site("http://slow:80", delay_seconds=4)
+    frontier.offer([record("b", site="http://slow:80"), record("c", site="http://slow:80")])
+    assert names(frontier.lease("busy", 0, 1, holding=1).leases) == ["b"]
+    clock.advance(4)
+    answer = frontier.lease("w", 0, 1)
+    assert (names(answer.leases), answer.wait_seconds) == (["a"], None)
+
+
 def test_among_those_that_go_alone_the_best_goes_first(frontier):
     frontier.offer([record("a"), record("b", priority=5)])
     for number in range(2):
