@@ -42,6 +42,8 @@ def open_store(settings: Settings) -> MemoryStore | RedisStore:
     """The store that ROLE and SCHEDULER_PERSIST ask for: any role, or persistence, needs a Redis."""
     if settings.ROLE or settings.SCHEDULER_PERSIST:
         return RedisStore(settings)
+    if settings.SCHEDULER_SEED_AGAIN:
+        raise UsageError("--again needs a crawl that was kept: set SCHEDULER_PERSIST = True")
     if settings.WORKERS:
         raise UsageError(
             "--workers needs a store that processes can share: say master or slave, or SCHEDULER_PERSIST = True"
@@ -50,12 +52,23 @@ def open_store(settings: Settings) -> MemoryStore | RedisStore:
 
 
 def begin(frontier: Frontier, settings: Settings) -> None:
-    """Empties the store if this start shall be a fresh one; a slave only joins. Raises UsageError while others work."""
-    if settings.SCHEDULER_FLUSH_ON_START and settings.ROLE != "slave":
+    """What comes before the first seed: a crawl that starts anew or once more, or what a finished one left.
+
+    A slave only joins, a supervisor's worker what its master began. Raises UsageError for a flush while others work.
+    """
+    if NODE in os.environ:
+        return
+    if settings.ROLE and not settings.SCHEDULER_PERSIST and frontier.clear_finished(reopens=True):
+        frontier.open()
+    if settings.ROLE == "slave":
+        return
+    if settings.SCHEDULER_FLUSH_ON_START:
         try:
             frontier.flush()
         except NodesAlive as error:
             raise UsageError(f"not started anew: {error}") from None
+    if settings.SCHEDULER_SEED_AGAIN and not frontier.begin_again():
+        log.info("the crawl is not finished: it goes on, and is not seeded once more")
 
 
 def pace_of(settings: Settings) -> Pace:
@@ -155,7 +168,12 @@ class RedisStore:
         if path and self._started is None:
             self._started = StartedFile(Path(path), max(1, settings.CONCURRENT_REQUESTS))
         return Committer(
-            frontier, worker=os.environ.get(NODE), is_remote=True, prefetch=prefetch, started=self._started
+            frontier,
+            worker=os.environ.get(NODE),
+            is_remote=True,
+            prefetch=prefetch,
+            started=self._started,
+            clears=not settings.SCHEDULER_PERSIST,
         )
 
     def attendants(
@@ -168,7 +186,11 @@ class RedisStore:
             callback_seconds=settings.CALLBACK_SECONDS,
         )
         keeper = Keeper(
-            self.frontier(spider_name, settings), committer, renewal, role=settings.ROLE or "master and slave"
+            self.frontier(spider_name, settings),
+            committer,
+            renewal,
+            role=settings.ROLE or "master and slave",
+            misses_slaves=settings.ROLE == "master" and not settings.WORKERS,
         )
         return [committer, keeper, renewal]
 

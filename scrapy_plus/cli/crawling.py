@@ -90,6 +90,9 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
 @click.option(
     "--fresh", is_flag=True, help="Start anew, forgetting what is queued and seen; refused while others work."
 )
+@click.option(
+    "--again", is_flag=True, help="Seed a finished crawl once more, and crawl of what it leads to only what is new."
+)
 @crawl_options
 def run_command(
     words: tuple[str, ...],
@@ -98,6 +101,7 @@ def run_command(
     nolog: bool,
     workers: int | None,
     fresh: bool,
+    again: bool,
     **options: Any,
 ) -> None:
     """Crawl with all spiders of the project, or those that are named.
@@ -105,11 +109,16 @@ def run_command(
     `python main.py` is the same. Exit codes: 0 finished, 1 crashed, 2 wrong usage or settings, 3 finished with dead
     letters, 130 or 143 stopped by a signal.
     """
+    if fresh and again:
+        raise UsageError("--fresh forgets what --again builds on; give one of them")
     role, names = (words[0], words[1:]) if words[:1] and words[0] in ROLES else (None, words)
     more = overrides(**options)
     more |= {"ROLE": role} if role else {}
     more |= {"WORKERS": workers} if workers else {}
+    if role == "slave" and (fresh or again) and NODE not in os.environ:
+        raise UsageError(f"{'--fresh' if fresh else '--again'} is for the master; a slave joins what there is")
     more |= {"SCHEDULER_FLUSH_ON_START": True} if fresh else {}
+    more |= {"SCHEDULER_SEED_AGAIN": True} if again else {}
     settings = load_project(assignments, more=more)
     need_project(settings)
     start(settings, names, arguments, nolog=nolog)

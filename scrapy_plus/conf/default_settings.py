@@ -88,7 +88,8 @@ WORKERS = project(
 )
 SCHEDULER_PERSIST = project(
     False,
-    "Whether requests are kept outside the process, so that a crawl can be resumed and shared.",
+    "Whether requests are kept outside the process, so that a crawl can be resumed and shared. With a ROLE they always "
+    "are; False then means that the last process of a finished crawl takes them away, but for items and dead letters.",
     boolean(),
     aliases=("SCHEDULE_PERSIST", "SCHEDULER_PRESIST", "IS_DISTRIBUTE"),
     one_spider=False,

@@ -41,6 +41,12 @@ SCHEDULER_FLUSH_ON_START = redis(
     "Whether the crawl starts anew, forgetting what is queued and seen; refused while other processes work on it.",
     boolean(),
 )
+SCHEDULER_SEED_AGAIN = redis(
+    False,
+    "Whether a finished crawl is seeded once more, as by --again: its start requests are asked again, and of what they "
+    "lead to only what is new.",
+    boolean(),
+)
 ITEMS_AS = redis(
     "stream",
     "How items are stored in Redis: a stream keeps them for any number of readers, a list is for BLPOP.",

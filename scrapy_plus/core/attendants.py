@@ -28,6 +28,8 @@ log = logging.getLogger("scrapy_plus.attendants")
 TURN_SECONDS = 0.5
 REAP_SECONDS = 2.0
 BEAT_SECONDS = 3.0
+FIRST_CALL_SECONDS, CALL_SECONDS = 3.0, 10.0
+SILENT_SECONDS = 3 * BEAT_SECONDS
 STEP_SECONDS = 0.05
 STOP_SECONDS = 2.0
 LOOK_SECONDS = 0.01
@@ -109,32 +111,34 @@ class Renewal:
 
 
 class Keeper:
-    """Reaps and beats for one crawl in a far store; in a greenlet of its own, over a connection of its own."""
+    """Reaps and beats for one crawl in a far store; in a greenlet of its own, over a connection of its own.
 
-    def __init__(self, frontier: Frontier, committer: Committer, renewal: Renewal | None, *, role: str) -> None:
+    With `misses_slaves` it tells now and then how to start one when no other process works on the crawl.
+    """
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        committer: Committer,
+        renewal: Renewal | None,
+        *,
+        role: str,
+        misses_slaves: bool = False,
+    ) -> None:
         self._frontier = frontier
         self._committer = committer
         self._renewal = renewal
         self._facts = {"role": role, "host": socket.gethostname(), "pid": str(os.getpid())}
         self._next_reap = time.monotonic() + random.uniform(0, REAP_SECONDS)
         self._next_beat = 0.0
+        self._next_call = time.monotonic() + FIRST_CALL_SECONDS if misses_slaves else float("inf")
 
     def start(self) -> None:
         self._greenlet = gevent.spawn(self._run)
 
     def stop(self) -> None:
         self._greenlet.kill()
-        if self._committer.failure is None:
-            self._leave()
         self._frontier.close()
-
-    def _leave(self) -> None:
-        """This process is no node any more: who starts next need not wait until it passes for dead."""
-        try:
-            self._frontier.hold_seeding(self._committer.worker, 0)
-            self._frontier.reap(worker=self._committer.worker, started=())
-        except ScrapyPlusError as error:
-            log.debug("left without a word: %s", error)
 
     def _run(self) -> None:
         while True:
@@ -154,6 +158,18 @@ class Keeper:
             # A little apart from the others': one that finds something is enough.
             self._next_reap = now + REAP_SECONDS * random.uniform(0.7, 1.0)
             self._reap()
+        if now >= self._next_call:
+            self._next_call = now + CALL_SECONDS
+            self._call_for_slaves()
+
+    def _call_for_slaves(self) -> None:
+        others = [
+            node
+            for node in self._frontier.nodes()
+            if node.age_seconds < SILENT_SECONDS and node.facts.get("role") != self._facts["role"]
+        ]
+        if not others and self._committer.state == "running":
+            log.warning("no slave works on this crawl; start one: python main.py slave, or the master with --workers 2")
 
     def _reap(self) -> None:
         ready, dead = self._frontier.reap()

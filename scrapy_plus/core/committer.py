@@ -67,7 +67,8 @@ class Committer:
 
     A near frontier is called at once. For a far one (`is_remote`) up to `prefetch` leases are kept ready (0: this
     process only watches), and a greenlet makes the calls; `on_news` is told when there are leases or the
-    state changed, `free_workers` says how many could start a request now.
+    state changed, `free_workers` says how many could start a request now. With `clears` the last process that leaves
+    a finished crawl takes away what is only good for going on.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Committer:
         is_remote: bool = False,
         prefetch: int = 0,
         started: StartedFile | None = None,
+        clears: bool = False,
     ) -> None:
         self.frontier = frontier
         self.worker = worker or uuid.uuid4().hex
@@ -91,6 +93,7 @@ class Committer:
         self.free_workers: Callable[[], int] = lambda: 1
         self._prefetch = prefetch
         self._started = started
+        self._clears = clears
         self._base = 0
         self._inbox: deque[Lease] = deque()
         self._outbox = Outbox()
@@ -288,3 +291,15 @@ class Committer:
         self._inbox.clear()
         if len(self._outbox):
             self._turn(0)
+
+    def leave(self) -> None:
+        """This process is no node any more: who starts next need not wait until it passes for dead."""
+        if not self.is_remote or self.failure is not None:
+            return
+        try:
+            self.frontier.hold_seeding(self.worker, 0)
+            self.frontier.reap(worker=self.worker, started=())
+            if self._clears:
+                self.frontier.clear_finished()
+        except FrontierError as error:
+            log.debug("left without a word: %s", error)

@@ -114,7 +114,8 @@ class Crawl:
         self.stats.set("start_time", datetime.now(timezone.utc).isoformat(timespec="seconds"))
         self.scheduler.open(self.spider)
         if self.scheduler.is_finished():
-            log.warning("the crawl of %s is finished already; --fresh starts anew", self.spider.name)
+            how = "--again seeds it once more and crawls what is new, --fresh starts anew"
+            log.warning("the crawl of %s is finished already; %s", self.spider.name, how)
         self.scheduler.committer.on_news = self._news
         self._pipelines.open()
         for attendant in self._attendants:

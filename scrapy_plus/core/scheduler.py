@@ -53,7 +53,7 @@ class Scheduler:
         self._identify = identify
         self._paces = dict(paces or {})
         self._paced: set[str] = set()
-        self._lease_seconds = lease_seconds
+        self.lease_seconds = lease_seconds
         self._added = 0
         self._warned: set[str] = set()
 
@@ -84,6 +84,10 @@ class Scheduler:
         cursor, _ = self.frontier.seed_cursor()
         end = max(cursor, position)
         self.frontier.seed(position if cursor < position else cursor, end, [], finished=True)
+
+    def hold_seeding(self) -> bool:
+        """Whether this process is the one that seeds, for a lease's time; it asks again before that is over."""
+        return self.frontier.hold_seeding(self.committer.worker, self.lease_seconds)
 
     def has_been_seeded(self) -> bool:
         return self.frontier.seed_cursor()[1]
@@ -178,7 +182,7 @@ class Scheduler:
 
     def is_ours(self, request: Request) -> bool:
         """Whether nobody else was given this request meanwhile; what it led to must not be written then."""
-        return self.committer.is_ours(request.lease.id, request.lease.token, within_seconds=self._lease_seconds / 2)
+        return self.committer.is_ours(request.lease.id, request.lease.token, within_seconds=self.lease_seconds / 2)
 
     # -- settling -----------------------------------------------------------------------------------------------------
 
@@ -255,7 +259,8 @@ class Scheduler:
             log.info("Resuming crawl (%d requests scheduled)", pending)
 
     def close(self, reason: str = "") -> None:
-        """Lets go of the store; what is stored stays."""
+        """Leaves the crawl and lets go of the store; what is stored stays."""
+        self.committer.leave()
         self.frontier.close()
 
     enqueue_request = add_request

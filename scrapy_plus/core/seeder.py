@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 
 import gevent
@@ -21,7 +22,11 @@ IDLE_CHECK_SECONDS = 1.0
 FAR_CHECK_SECONDS = 0.25
 LINGER_SECONDS = 0.05
 SEEDS_A_CALL = 100
-LOCK_SECONDS = 10.0
+HOLDS_A_LEASE = 3
+
+
+class _Overtaken(FrontierError):
+    """Another process seeds since: this one was silent for longer than a lease."""
 
 
 class Seeder:
@@ -51,6 +56,7 @@ class Seeder:
         self._is_far = scheduler.committer.is_remote
         self._changed = Event()
         self._is_stopped = False
+        self._held_at = 0.0
         self._position = 0
         self._batch: list[Request] = []
         self._linger: gevent.Greenlet | None = None
@@ -62,7 +68,7 @@ class Seeder:
                 try:
                     self._seed_all()
                     self._watch()
-                except CursorMoved as moved:
+                except (CursorMoved, _Overtaken) as moved:
                     log.warning("%s: %s; going through start_requests again", self._spider.name, moved)
         except StopCrawl as stop:
             self.on_stop(stop.reason)
@@ -86,7 +92,16 @@ class Seeder:
         return False
 
     def _hold(self) -> bool:
-        return self._scheduler.frontier.hold_seeding(self._scheduler.committer.worker, LOCK_SECONDS)
+        asked_at = time.monotonic()
+        is_ours = self._scheduler.hold_seeding()
+        self._held_at = asked_at if is_ours else float("-inf")
+        return is_ours
+
+    def _keep_holding(self) -> None:
+        """Before anything is seeded, and while this waits: the seeding stays with this process as long as it lives."""
+        is_due = self._is_far and time.monotonic() - self._held_at > self._scheduler.lease_seconds / HOLDS_A_LEASE
+        if is_due and not self._hold():
+            raise _Overtaken("another process has gone on with the seeding")
 
     def _watch(self) -> None:
         """A store that was rolled back may have lost the last seeds: then they are gone through again."""
@@ -153,6 +168,7 @@ class Seeder:
             log.debug("late seeds: %s", error)
 
     def _flush(self) -> None:
+        self._keep_holding()
         batch, self._batch = self._batch, []
         if not batch or self._is_stopped:
             return
@@ -181,6 +197,7 @@ class Seeder:
 
     def _wait_until(self, is_so: Callable[[], bool]) -> None:
         while not self._is_stopped and not is_so():
+            self._keep_holding()
             self._changed.clear()
             self._changed.wait(FAR_CHECK_SECONDS if self._is_far else None)
 

@@ -146,6 +146,10 @@ class SiteFacts:
 class Frontier(ABC):
     """All known requests and where each stands. See each verb for what it promises and what it refuses."""
 
+    def open(self) -> None:
+        """Makes the crawl known to the store, or joins it, with what this process says of it; the constructor does."""
+        return None
+
     # -- taking in ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -156,8 +160,8 @@ class Frontier(ABC):
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:
         """Like `offer`, and moves the seed cursor from `start` to `to`, once; `finished` ends the seeding.
 
-        The very same call sent again answers the same again. Raises CursorMoved, taking in nothing, if the cursor is
-        elsewhere.
+        The very same call sent again answers the same again. After `begin_again` it takes in as well what was done or
+        is dead. Raises CursorMoved, taking in nothing, if the cursor is elsewhere.
         """
 
     @abstractmethod
@@ -275,6 +279,19 @@ class Frontier(ABC):
         """Empties everything and starts a new epoch.
 
         Raises NodesAlive while requests are leased or a node beat within the last lease time, unless forced.
+        """
+
+    @abstractmethod
+    def begin_again(self) -> bool:
+        """A finished crawl is seeded once more from cursor 0; what it has seen stays, so only what is new is crawled
+        beside the seeds. False, changing nothing, if it is not finished."""
+
+    @abstractmethod
+    def clear_finished(self, *, reopens: bool = False) -> bool:
+        """Takes away what a finished crawl kept for going on, but not its items and dead letters; what is dead is taken
+        in again when it comes. It stays finished, unless the next one begins (`reopens`).
+
+        False, changing nothing, while it is not finished or a node beat within the last lease time.
         """
 
     # -- nodes --------------------------------------------------------------------------------------------------------

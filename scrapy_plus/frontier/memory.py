@@ -9,23 +9,22 @@ from __future__ import annotations
 import random
 import time
 from bisect import insort
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 
-from scrapy_plus.errors import CursorMoved, NodesAlive
+from scrapy_plus.errors import CursorMoved
 from scrapy_plus.frontier.base import ORDERS, Frontier, Lease, LeaseAnswer, Page, Record, Token
 from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking, Report, sort_key
-from scrapy_plus.frontier.sites import Site, SiteQueues
+from scrapy_plus.frontier.memory_whole import RUNNING, MemoryWhole
+from scrapy_plus.frontier.sites import Site
 from scrapy_plus.rules.pace import Pace
 
 _ALONE_FROM = 2
 _ALONE_LOOKED_AT = 10
-RUNNING, PAUSED, STOPPED, FINISHED = "running", "paused", "stopped", "finished"
 
 
-class MemoryFrontier(MemoryLooking, Frontier):
+class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
     """All requests of one crawl in this process. `clock` gives seconds, `dice` numbers in [0, 1).
 
     `grace_seconds` (default: half a lease): a silence longer than that was an outage, see `reap`.
@@ -57,29 +56,6 @@ class MemoryFrontier(MemoryLooking, Frontier):
         self._seeder: tuple[str, float] | None = None
         self._empty()
 
-    def _empty(self) -> None:
-        self._backup: dict[bytes, bytes] = {}
-        self._seen: set[bytes] = set()
-        self._queues = SiteQueues(self._pace, self._dice)
-        self._alone: list[tuple[bytes, str]] = []
-        self._leased: dict[bytes, Held] = {}
-        self._delayed: dict[bytes, Delayed] = {}
-        self._due: list[tuple[float, bytes]] = []
-        self._dead: dict[bytes, Dead] = {}
-        self._attempts: dict[bytes, int] = {}
-        self._lost: dict[bytes, int] = {}
-        self._given: dict[str, Given] = {}
-        self._reports: dict[str, Report] = {}
-        self._nodes: dict[str, tuple[Mapping[str, str], float]] = {}
-        self._stats: Counter[str] = Counter()
-        self._items: list[bytes] = []
-        self._arrivals = 0
-        self._done = 0
-        self._cursor = 0
-        self._seeded = False
-        self._last_seed: tuple[int, int, list[bytes], list[bool]] | None = None
-        self._state = RUNNING
-
     def _begin(self) -> float:
         """The time, for a verb that changes something. After a long silence the living are not late: see `reap`."""
         now = self.now()
@@ -94,9 +70,11 @@ class MemoryFrontier(MemoryLooking, Frontier):
         self._begin()
         return [self._take_in(record) for record in records]
 
-    def _take_in(self, record: Record) -> bool:
-        if record.id in self._seen:
+    def _take_in(self, record: Record, *, anew: bool = False) -> bool:
+        is_pending = record.id in self._backup and record.id not in self._dead
+        if record.id in self._seen and (not anew or is_pending):
             return False
+        self._dead.pop(record.id, None)
         self._backup[record.id] = record.payload
         self._seen.add(record.id)
         self._queues.push(record.site, self._key(record), self.now())
@@ -115,17 +93,14 @@ class MemoryFrontier(MemoryLooking, Frontier):
         else:
             self._queues.push(site, key, now)
 
-    def _reopen(self) -> None:
-        if self._state == FINISHED:
-            self._state = RUNNING
-
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:
         ids = [record.id for record in records]
         if start != self._cursor:
             if self._last_seed is not None and self._last_seed[:3] == (start, to, ids):
                 return self._last_seed[3]
             raise CursorMoved(self._cursor)
-        taken = self.offer(records)
+        self._begin()
+        taken = [self._take_in(record, anew=self._is_again) for record in records]
         self._cursor = to
         self._seeded = self._seeded or finished
         self._last_seed = (start, to, ids, taken)
@@ -337,6 +312,7 @@ class MemoryFrontier(MemoryLooking, Frontier):
         for id in ids:
             dead = self._dead.pop(id, None)
             if dead is not None:
+                self._seen.add(id)
                 self._push(dead.site, dead.key, now)
                 self._reopen()
                 revived += 1
@@ -353,26 +329,6 @@ class MemoryFrontier(MemoryLooking, Frontier):
                 self._dead.pop(id, None)
                 forgotten += 1
         return forgotten
-
-    def set_state(self, state: str) -> None:
-        if state not in (RUNNING, PAUSED, STOPPED):
-            raise ValueError(f"state {state!r}; it is one of running, paused, stopped")
-        self._begin()
-        self._state = state
-
-    def finish(self) -> bool:
-        if self._seeded and self._state == RUNNING and len(self._backup) == len(self._dead):
-            self._state = FINISHED
-        return self._state == FINISHED
-
-    def flush(self, *, force: bool = False) -> None:
-        now = self._begin()
-        alive = sum(now - at <= self._lease_seconds for _, at in self._nodes.values())
-        if (self._leased or alive) and not force:
-            raise NodesAlive(
-                f"{len(self._leased)} requests are being worked on, {alive} nodes live; stop the crawl first, or force"
-            )
-        self._empty()
 
     # -- sites and nodes ----------------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ class MemoryLooking:
             problems.append("a request stands in two places")
         if set(standing) != set(self._backup):
             problems.append("the backup and the places differ")
-        if not set(self._backup) <= self._seen:
+        if not set(self._backup) - set(self._dead) <= self._seen:
             problems.append("a request in the backup was never seen")
         if len(queued) != self._queues.size:
             problems.append(f"{len(queued)} requests are queued, {self._queues.size} counted")

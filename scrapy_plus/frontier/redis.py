@@ -269,13 +269,12 @@ class RedisFrontier(RedisLooking, Frontier):
     # -- by hand ------------------------------------------------------------------------------------------------------
 
     def revive(self, ids: Iterable[bytes]) -> int:
-        return sum(self._run("revive", len(some), *some)[1] for some in parcels(list(ids), IDS_A_CALL))
+        return sum(self._run("revive", *_with_members(some))[1] for some in parcels(list(ids), IDS_A_CALL))
 
     def forget(self, ids: Iterable[bytes]) -> int:
         forgotten = 0
         for some in parcels(list(ids), IDS_A_CALL):
-            pairs = [part for id in some for part in (id, wire.member(id))]
-            stamp, count = self._run("forget", len(some), *pairs)
+            stamp, count = self._run("forget", *_with_members(some))
             self._cache.heed(stamp)
             forgotten += count
         return forgotten
@@ -296,6 +295,16 @@ class RedisFrontier(RedisLooking, Frontier):
             )
         self._cache.heed(stamp)
         self.open()
+
+    def begin_again(self) -> bool:
+        return bool(self._run("begin_again")[1])
+
+    def clear_finished(self, *, reopens: bool = False) -> bool:
+        stamp, is_cleared = self._run("clear_finished", int(reopens))
+        self._cache.heed(stamp)
+        if is_cleared:
+            self.sweep()
+        return bool(is_cleared)
 
     def sweep(self) -> None:
         """Unlinks what a flush left behind: the queues of old sites and the buckets of old epochs, in small calls."""
@@ -336,6 +345,10 @@ class RedisFrontier(RedisLooking, Frontier):
 
     def close(self) -> None:
         self.server.close()
+
+
+def _with_members(ids: Sequence[bytes]) -> list[Argument]:
+    return [len(ids), *(part for id in ids for part in (id, wire.member(id)))]
 
 
 def _spread(records: Sequence[Record], sent: Sequence[Record], digits: bytes) -> list[bool]:

@@ -574,6 +574,105 @@ def test_an_ack_from_before_a_flush_is_refused(frontier, worker):
     assert frontier.ack([Page(lease.id, lease.token, [record("b")])]) == [None]
 
 
+# -- a finished crawl: once more, or away -----------------------------------------------------------------------------
+
+
+def finished_crawl(frontier, worker, *more):
+    """A crawl of the seeds a (done) and x (dead), and of the link l (done)."""
+    frontier.seed(0, 2, [record("a"), record("x")], finished=True)
+    a, x = worker.lease(2)
+    frontier.ack([Page(a.id, a.token, [record("l")], [b"item of a"], counters={"pages": 1})])
+    frontier.bury(x.id, x.token, "no")
+    worker.ack(*worker.lease())
+    assert frontier.finish()
+
+
+def test_a_crawl_seeded_once_more_takes_its_seeds_in_again_and_what_they_link_to_only_if_it_is_new(frontier, worker):
+    finished_crawl(frontier, worker)
+    assert frontier.begin_again()
+    assert frontier.seed_cursor() == (0, False)
+    assert frontier.seed(0, 3, [record("a"), record("x"), record("new")]) == [True, True, True]
+    again, *_ = worker.lease(3)
+    assert frontier.ack([Page(again.id, again.token, [record("l"), record("m")])]) == [[False, True]]
+    assert frontier.audit() == []
+
+
+def test_a_seed_of_a_later_round_that_waits_already_is_not_taken_twice(frontier, worker):
+    finished_crawl(frontier, worker)
+    frontier.begin_again()
+    frontier.seed(0, 1, [record("a")])
+    assert frontier.seed(1, 2, [record("a")]) == [False]
+    assert names(worker.lease(5)) == ["a"]
+
+
+def test_a_dead_seed_of_a_later_round_comes_with_fresh_counters_and_the_new_payload(frontier, worker):
+    finished_crawl(frontier, worker)
+    frontier.begin_again()
+    frontier.seed(0, 1, [record("x")._replace(payload=b"new")])
+    [lease] = worker.lease()
+    assert (lease.payload, lease.attempt, frontier.counts().dead) == (b"new", 0, 0)
+
+
+def test_a_crawl_that_is_not_finished_cannot_begin_again(frontier, worker):
+    frontier.seed(0, 1, [record("a")], finished=True)
+    assert not frontier.begin_again()
+    assert frontier.seed_cursor() == (1, True)
+
+
+def test_a_crawl_seeded_once_more_ends_again(frontier, worker):
+    finished_crawl(frontier, worker)
+    frontier.begin_again()
+    assert not frontier.finish(), "its seeding has not ended"
+    frontier.seed(0, 1, [record("a")], finished=True)
+    worker.ack(*worker.lease())
+    assert frontier.finish()
+
+
+def test_clearing_a_finished_crawl_leaves_its_items_and_dead_letters(frontier, worker):
+    finished_crawl(frontier, worker)
+    assert frontier.clear_finished()
+    assert frontier.finish(), "who comes late is told that it is over"
+    counts = frontier.counts()
+    assert (counts.seen, counts.dead, counts.pending) == (0, 1, 0)
+    assert frontier.items()[0] == [b"item of a"]
+    [letter], _ = frontier.dead_letters()
+    assert (letter.id, letter.reason) == (record("x").id, "no")
+    assert frontier.locate(record("a").id).state is State.NEW
+    assert frontier.audit() == []
+
+
+def test_the_crawl_after_a_cleared_one_takes_everything_in_what_was_dead_too(frontier, worker):
+    finished_crawl(frontier, worker)
+    assert frontier.clear_finished(reopens=True)
+    assert not frontier.finish()
+    assert (frontier.seed_cursor(), frontier.stats(), frontier.counts().done) == ((0, False), {}, 0)
+    assert frontier.seed(0, 2, [record("a"), record("x")]) == [True, True]
+    assert names(worker.lease(5)) == ["a", "x"]
+    assert frontier.counts().dead == 0
+    assert frontier.audit() == []
+
+
+def test_a_dead_letter_of_a_cleared_crawl_can_still_be_revived(frontier, worker):
+    finished_crawl(frontier, worker)
+    frontier.clear_finished()
+    assert frontier.revive([record("x").id]) == 1
+    assert names(worker.lease()) == ["x"]
+    assert frontier.offer([record("x")]) == [False]
+    assert frontier.audit() == []
+
+
+def test_a_crawl_is_not_cleared_before_it_is_finished_or_while_a_node_lives(frontier, worker, clock):
+    frontier.seed(0, 1, [record("a")], finished=True)
+    assert not frontier.clear_finished()
+    worker.ack(*worker.lease())
+    frontier.beat("w", {})
+    frontier.finish()
+    assert not frontier.clear_finished()
+    assert frontier.counts().seen == 1
+    clock.advance(11)
+    assert frontier.clear_finished()
+
+
 # -- looking ----------------------------------------------------------------------------------------------------------
 
 

@@ -282,3 +282,38 @@ def test_flush_and_forget_cut_anywhere_can_be_sent_again(redis_client, verb):
             assert verb is forget and writes > 3
             return
     assert verb is flush
+
+
+def begin_again(store: RedisFrontier) -> None:
+    store.begin_again()
+    store.seed(0, 2, [record("a"), record("b")])
+
+
+def clear_finished(store: RedisFrontier) -> None:
+    store.clear_finished(reopens=True)
+    store.seed(0, 2, [record("a"), record("b")])
+
+
+@pytest.mark.parametrize("verb", [begin_again, clear_finished])
+def test_a_next_crawl_that_is_cut_anywhere_as_it_begins_can_be_begun_again(redis_client, verb):
+    """`a` was done and `b` given up by the crawl before; whatever the cut, the next takes in both, once."""
+    for writes in [*range(60), 1000, 4000]:
+        frontier = redis_frontier(redis_client)
+        frontier.seed(0, 2, [record("a"), record("b")], finished=True)
+        a, b = frontier.lease("w", 0, 2).leases
+        frontier.ack([Page(a.id, a.token)])
+        frontier.bury(b.id, b.token, "no")
+        assert frontier.finish()
+        cut_after(frontier, writes)
+        try:
+            verb(frontier)
+            del frontier.server._evaluate
+        except Died:
+            frontier = redis_frontier(redis_client, prefix=frontier.keys.prefix)
+            frontier.repair()
+            assert frontier.audit() == []
+            if frontier.seed_cursor() != (2, False):
+                verb(frontier)
+        assert sorted(name_of(lease.id) for lease in frontier.lease("w", 9, 5).leases) == ["a", "b"]
+        assert frontier.counts().dead == 0
+        assert frontier.audit() == []

@@ -252,6 +252,21 @@ class Twins(RuleBasedStateMachine):
             for lease in [*self.held["v"], *self.held["w"]]:
                 self.over(lease)
 
+    @rule(ends=st.booleans())
+    def begin_again(self, ends):
+        if ends:
+            self.seed([], 0, True)
+        if self.both("begin_again"):
+            self.cursor = 0
+
+    @rule(ends=st.booleans(), reopens=st.booleans())
+    def clear_finished(self, ends, reopens):
+        if ends:
+            self.seed([], 0, True)
+            self.both("finish")
+        if self.both("clear_finished", reopens=reopens):
+            self.cursor = 0
+
     @rule()
     def repair(self):
         assert self.redis.repair() == 0

@@ -184,7 +184,7 @@ def test_without_a_master_the_next_process_goes_on_with_the_file(make_project):
 
 
 def test_slaves_that_finish_alone_leave_the_file_to_the_next_master(make_project):
-    project = make_project(150, CONCURRENT_REQUESTS=4, FEEDS={"out.jsonl": {}})
+    project = make_project(150, CONCURRENT_REQUESTS=4, FEEDS={"out.jsonl": {}}, SCHEDULER_PERSIST=True)
     slave = project.start("slave")
     master = project.start("master")
     wait_until(lambda: (project.folder / "out.jsonl").exists() and project.numbers(), "nothing is written")

@@ -121,6 +121,46 @@ def test_fresh_starts_anew(shop, tmp_path):
     assert len(shop.asked) == 10
 
 
+def test_again_asks_the_start_pages_once_more_and_beside_them_only_what_is_new(shop, tmp_path):
+    project = Project(tmp_path, shop.base, pages=5)
+    project.run()
+    Project(tmp_path, shop.base, pages=7)  # the site has grown: page 3 has two more links
+    spider = (tmp_path / "spiders.py").read_text()
+    (tmp_path / "spiders.py").write_text(spider.replace('/1"]', f'/1", "{shop.base}/3"]'))
+    code, errors = project.run("--again")
+    assert code == 0, errors
+    assert sorted(shop.asked) == [f"/{page}" for page in (1, 1, 2, 3, 3, 4, 5, 6, 7)]
+    assert sorted(project.items()) == [1, 1, 2, 3, 3, 4, 5, 6, 7]
+
+
+def test_again_before_the_end_only_goes_on(shop, tmp_path):
+    project = Project(tmp_path, shop.base, pages=120)
+    process = project.start()
+    shop.wait_until_asked(30)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    code, errors = project.run("--again")
+    assert code == 0, errors
+    assert "is not seeded once more" in errors
+    assert sorted(project.items()) == list(range(1, 121))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["--fresh", "--again"], "give one of them"), (["slave", "--again"], "--again is for the master")],
+)
+def test_what_again_cannot_mean_is_refused_in_one_line(shop, tmp_path, words, says):
+    code, errors = Project(tmp_path, shop.base, pages=5).run(*words)
+    assert code == 2 and says in errors and "Traceback" not in errors
+    assert shop.asked == []
+
+
+def test_again_in_memory_is_refused_in_one_line(shop, tmp_path):
+    project = Project(tmp_path, shop.base, pages=5)
+    code, errors = project.run("--again", "-s", "SCHEDULER_PERSIST=False")
+    assert code == 2 and "SCHEDULER_PERSIST = True" in errors and "Traceback" not in errors
+
+
 def test_a_redis_that_is_killed_under_the_crawl_is_brought_back_and_nothing_is_lost(shop, tmp_path):
     project = Project(tmp_path, shop.base, pages=200)
     process = project.start()

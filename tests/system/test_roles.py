@@ -161,6 +161,22 @@ def test_slaves_go_on_without_a_master_and_one_that_comes_back_finds_it_finished
     crawl.check_nothing_lost()
 
 
+def test_the_master_that_seeds_does_so_as_long_as_it_lives_and_the_next_one_after_it(crawl):
+    crawl.open(500, seeds=500, START_REQUESTS_BUFFER=50)
+    first = crawl.node("master1", "master")
+    crawl.wait(lambda: crawl.fact("seeder") != "")
+    seeder = crawl.fact("seeder")
+    crawl.node("master2", "master")
+    gevent.sleep(2.5 * LEASE_SECONDS)  # the first waits for room all the while: there is no slave
+    assert crawl.fact("seeder") == seeder
+    first.kill()
+    crawl.wait(lambda: crawl.fact("seeder") not in ("", seeder))
+    first.start()
+    crawl.node("slave1")
+    assert crawl.wait_for_exits() == [0, 0, 0]
+    crawl.check_nothing_lost()
+
+
 @pytest.mark.long
 def test_a_master_that_is_killed_while_it_seeds_goes_on_where_it_was(crawl):
     crawl.open(900, seeds=900, unfiltered=300, START_REQUESTS_BUFFER=50)
@@ -236,6 +252,81 @@ def _commands(crawl: Crawl, seconds: float) -> int:
     gevent.sleep(seconds)
     listener.kill()
     return sum(1 for line in lines if line["client_type"] != "lua")
+
+
+def keys_of(crawl: Crawl) -> set[str]:
+    keys: Any = crawl.redis.client.scan_iter(f"{PREFIX}:*", count=1000)
+    return {key.decode().removeprefix(f"{PREFIX}:") for key in keys}
+
+
+def test_without_persistence_the_last_node_of_a_finished_crawl_takes_all_but_items_and_dead_letters_away(crawl):
+    crawl.open(60, SCHEDULER_PERSIST=False, parse="if page == 'p13': raise ValueError(page)")
+    for name in ("slave1", "master", "slave2"):
+        crawl.node(name)
+    assert crawl.wait_for_exits() == [3, 3, 3]
+    left = keys_of(crawl) - {"meta", "stats"}
+    assert left == {"items", "req", "dead", "why", "sites", "names"}
+    assert crawl.redis.client.hlen(f"{PREFIX}:req") == 1
+    [letter] = crawl.store.dead_letters()[0]
+    assert b"/p13" in letter.payload
+    assert set(stored_pages(crawl.store)) == _reachable(crawl.site, without="p13")
+
+
+def test_without_persistence_the_next_crawl_begins_anew_also_for_a_slave_that_comes_first(crawl):
+    crawl.open(60, SCHEDULER_PERSIST=False)
+    fetches = []
+    for _ in range(2):
+        crawl.node("slave1")
+        gevent.sleep(0.5)
+        crawl.node("master")
+        assert set(crawl.wait_for_exits()) == {0}
+        fetches.append(Counter(crawl.server.fetches()))
+    assert set(fetches[0]) == set(fetches[1] - fetches[0]) == crawl.site.names()
+    assert keys_of(crawl) == {"meta", "stats", "items"}
+
+
+def test_without_persistence_a_crawl_whose_nodes_were_all_killed_is_gone_on_with(crawl):
+    crawl.open(400, SCHEDULER_PERSIST=False)
+    nodes = [crawl.node("slave1"), crawl.node("master")]
+    crawl.wait(lambda: crawl.done > 50)
+    for node in nodes:
+        node.kill()
+    for node in nodes:
+        node.start()
+    assert crawl.wait_for_exits() == [0, 0]
+    assert set(stored_pages(crawl.store).values()) == {1}
+    assert set(stored_pages(crawl.store)) == crawl.site.names()
+
+
+def test_a_slave_that_wakes_up_after_the_end_of_a_crawl_that_was_cleared_goes_too(crawl):
+    crawl.open(200, SCHEDULER_PERSIST=False, parse="time.sleep(0.01)")
+    slaves = [crawl.node("slave1"), crawl.node("slave2")]
+    master = crawl.node("master")
+    crawl.wait(lambda: crawl.done > 20)
+    slaves[0].freeze()
+    crawl.wait(lambda: master.exit_code is not None and slaves[1].exit_code is not None)
+    gevent.sleep(2 * LEASE_SECONDS)
+    slaves[0].thaw()
+    assert crawl.wait_for_exits() == [0, 0, 0]
+    assert set(stored_pages(crawl.store)) == crawl.site.names()
+    assert set(stored_pages(crawl.store).values()) == {1}
+
+
+def test_a_crawl_that_is_over_before_all_workers_have_started_ends_at_once(crawl):
+    crawl.open(2, seeds=2, SCHEDULER_PERSIST=False)
+    crawl.node("master", "master", "--workers", "3")
+    before = time.monotonic()
+    assert crawl.wait_for_exits() == [0]
+    assert time.monotonic() - before < 14.0  # a worker that waited for work would be killed after 15
+    assert keys_of(crawl) == {"meta", "stats", "items"}
+
+
+def test_a_master_without_a_slave_says_what_to_type(crawl):
+    crawl.open(20)
+    master = crawl.node("master", "master", "-LINFO")
+    crawl.wait(lambda: "start one: python main.py slave" in master.log.read_text("utf-8"))
+    crawl.node("slave1")
+    assert crawl.wait_for_exits() == [0, 0]
 
 
 # -- who dies, stands still or computes --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ local function look(id, n, score, member)
   if not at_.dead ~= not at_.why then return 'it is dead without a reason, or has one alive' end
   if (at_.queued and lost >= SUSPECT) or (at_.alone and lost < SUSPECT) then return 'it waits in the wrong lane' end
   if (at_.queued or at_.alone) and tonumber(at_.queued or at_.alone) ~= score then return 'it is out of its place' end
-  if not is_seen(id, member) then return 'it was never seen' end
+  if not at_.dead and not is_seen(id, member) then return 'it was never seen' end
 end
 
 for i = 1, #ARGV, 2 do

@@ -30,8 +30,7 @@ local function mend(id, member)
   if not is_delayed then leave(DELAYED, id, at_.due) end
   if not is_ready or lost >= SUSPECT then leave(P .. ':q:' .. n, id, at_.queued) end
   if not is_ready or lost < SUSPECT then leave(ALONE, id, at_.alone) end
-  mark_seen(bucket(id, member), member)
-  if is_dead then forget_counters(id) end
+  if is_dead then forget_counters(id) else mark_seen(bucket(id, member), member) end
   touched[n] = true
 end
 

@@ -249,22 +249,34 @@ local function arrive(priority)
   return (1000 - priority) * 1e12 + arrivals -- 1e12 leaves 9,000 priorities before doubles lose the order (2**53)
 end
 
-local function take_in() -- one record: id member site priority payload
+local function rise(id) -- the dead one lives again; where it stands is written at the end, as for all that is queued
+  call('ZREM', DEAD, id)
+  call('HDEL', WHY, id)
+end
+
+local function take_in(anew) -- one record: id member site priority payload; `anew` takes again what was done or is dead
   local id, member, name, priority, payload = arg(), arg(), arg(), number(), arg()
   local key = bucket(id, member)
-  if call('SISMEMBER', key, member) == 1 then return '0' end
+  if call('SISMEMBER', key, member) == 1 then
+    if not anew or (call('HEXISTS', REQ, id) == 1 and not call('ZSCORE', DEAD, id)) then return '0' end
+  end
   local n, score = site_number(name), arrive(priority)
-  if call('HSETNX', REQ, id, struct.pack('>BdI4', 1, score, n) .. payload) == 1 then
+  local body = struct.pack('>BdI4', 1, score, n) .. payload
+  if call('HSETNX', REQ, id, body) == 1 then
     enqueue(id, score, n, 0)
+  elseif call('ZSCORE', DEAD, id) then -- given up by an earlier round, or before the crawl was cleared
+    call('HSET', REQ, id, body)
+    enqueue(id, score, n, 0)
+    rise(id)
   end
   mark_seen(key, member)
   reopen()
   return '1'
 end
 
-local function take_in_all() -- count, then as many records; answers a digit for each
+local function take_in_all(anew) -- count, then as many records; answers a digit for each
   local taken = {}
-  for i = 1, number() do taken[i] = take_in() end
+  for i = 1, number() do taken[i] = take_in(anew) end
   return table.concat(taken)
 end
 
