@@ -21,6 +21,7 @@ HELP = {
     "disk_full": ("--disk-full", "The disk of Redis is full"),
     "failover": ("--failover", "A replica takes over that lacks the last half second"),
     "tiny_crawl": ("--tiny-crawls", "Undisturbed crawls of one to five pages by several nodes of this process"),
+    "tiny_process_crawl": ("--tiny-process-crawls", "The same by a process for each node"),
 }
 
 
@@ -33,7 +34,7 @@ def event_options(function: Any) -> Any:
 
 @click.command("torture", cls=Command, short_help="Break a crawl in every way, and count what it lost.")
 @event_options
-@click.option("--small", is_flag=True, help="About a minute: 30 kills, 3 of Redis, 10 cuts.")
+@click.option("--small", is_flag=True, help="A minute or two: 30 kills, 3 of Redis, 10 cuts, some tiny crawls.")
 @click.option("--seed", type=int, help="What decides everything random; one is made and printed.")
 @click.option("--pages", type=click.IntRange(1), metavar="N", help="Pages of the site that each round crawls.")
 @click.option("--slaves", type=click.IntRange(1, 64), default=4, show_default=True, metavar="N", help="Slaves.")

@@ -48,6 +48,23 @@ def wait_until(is_so: Callable[[], bool], seconds: float, *, every_seconds: floa
     return True
 
 
+def is_ours(pid: int, folder: Path) -> bool:
+    """Whether a process of this id lives and is one of the project in `folder`: ids are given out again."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1]
+        return state != "Z" and Path(f"/proc/{pid}/cwd").resolve() == folder.resolve()
+    except OSError:
+        return False
+
+
+def end_all_of(folder: Path) -> None:
+    """Kills every process of the project in `folder`: workers too, whose supervisor has died."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and is_ours(int(entry.name), folder):
+            with suppress(ProcessLookupError):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without settings in it, and with this very framework on the path."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_PLUS_")}

@@ -17,13 +17,14 @@ from scrapy_plus.torture.site import Site
 from scrapy_plus.torture.stage import Cast, Stage
 from scrapy_plus.torture.tally import Tally
 from scrapy_plus.torture.tiny import play_tiny_crawls
+from scrapy_plus.torture.tiny_processes import play_tiny_process_crawls
 
 FSYNC = ("always", "everysec")
 STORM = ("kill", "redis_kill", "torn", "stop", "outage")
 EVENTS = (*STORM, "cut", "oom", "disk_full", "failover")
 """What a round may have; tiny crawls are played by themselves, undisturbed."""
-TINY = "tiny_crawl"
-SMALL: dict[str, int] = {"kill": 30, "redis_kill": 3, "cut": 10, TINY: 50}
+TINY, TINY_PROCESSES = "tiny_crawl", "tiny_process_crawl"
+SMALL: dict[str, int] = {"kill": 30, "redis_kill": 3, "cut": 10, TINY: 50, TINY_PROCESSES: 3}
 LONG: dict[str, int] = {
     "kill": 900,
     "redis_kill": 30,
@@ -35,6 +36,7 @@ LONG: dict[str, int] = {
     "disk_full": 3,
     "failover": 5,
     TINY: 2000,
+    TINY_PROCESSES: 100,
 }
 PROBLEMS = 20
 
@@ -93,23 +95,35 @@ def torture(plan: Plan, tell: Callable[[str], None]) -> Tally:
             played += 1
             if tally.problems or time.monotonic() > began + plan.seconds:
                 break
-    if plan.counts.get(TINY):
-        _tiny_crawls(plan, tally, dice, tell)
+    _tiny_crawls(plan, tally, dice, tell, began + plan.seconds)
     tally.seconds = time.monotonic() - began
     return tally
 
 
-def _tiny_crawls(plan: Plan, tally: Tally, dice: random.Random, tell: Callable[[str], None]) -> None:
-    began, count = time.monotonic(), plan.counts[TINY]
-    with tempfile.TemporaryDirectory(prefix="scrapy-plus-torture-") as folder:
-        server = RedisProcess(plan.binary, Path(folder))
+def _tiny_crawls(plan: Plan, tally: Tally, dice: random.Random, tell: Callable[[str], None], until: float) -> None:
+    """Both kinds, each with a Redis of its own. The folder is kept, and named, if one of them failed."""
+    for kind in (TINY, TINY_PROCESSES):
+        count, wrong = plan.counts.get(kind, 0), len(tally.problems) + len(tally.audit)
+        if not count:
+            continue
+        began, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="scrapy-plus-torture-"))
+        server = RedisProcess(plan.binary, folder)
         server.start()
         try:
-            play_tiny_crawls(count, dice, server, tally)
+            if kind == TINY:
+                play_tiny_crawls(count, dice, server, tally)
+            else:
+                play_tiny_process_crawls(count, dice, server, folder, tally, until)
         finally:
             server.kill()
-    tally.rounds += 1
-    tell(f"{count} tiny crawls in {time.monotonic() - began:.0f} s")
+        tally.rounds += 1
+        is_good = len(tally.problems) + len(tally.audit) == wrong
+        if is_good:
+            shutil.rmtree(folder, ignore_errors=True)
+        played = f"{tally.events[kind]} tiny crawls{' by processes' if kind == TINY_PROCESSES else ''}"
+        tell(
+            f"{played} in {time.monotonic() - began:.0f} s{'' if is_good else f'; NOT GOOD, the logs are in {folder}'}"
+        )
 
 
 def _round(

@@ -19,7 +19,7 @@ from scrapy_plus.core.engine import EXIT_USAGE
 from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.stores import NODE
-from scrapy_plus.torture.actors import AWAY, END_SECONDS, Node, RedisProcess, SiteProcess, wait_until
+from scrapy_plus.torture.actors import AWAY, END_SECONDS, Node, RedisProcess, SiteProcess, is_ours, wait_until
 from scrapy_plus.torture.oracle import judge
 from scrapy_plus.torture.project import PREFIX, SETTINGS, write_project
 from scrapy_plus.torture.proxy import Proxy
@@ -113,7 +113,7 @@ class Stage:
 
     def _close(self) -> None:
         for pid in self.all_workers() | self.orphans:
-            if pid in self.orphans and not _is_ours(pid, self._folder):
+            if pid in self.orphans and not is_ours(pid, self._folder):
                 continue
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -200,7 +200,7 @@ class Stage:
                 self.tally.exit_codes[node.exit_code] += 1
                 if node.exit_code:
                     self.tally.problems.append(f"{self.where}: {node.name} ended with code {node.exit_code}")
-        if not wait_until(lambda: not any(_is_ours(pid, self._folder) for pid in self.orphans), END_SECONDS):
+        if not wait_until(lambda: not any(is_ours(pid, self._folder) for pid in self.orphans), END_SECONDS):
             self.tally.problems.append(f"{self.where}: a worker whose supervisor was killed does not end")
 
     def is_followed(self) -> bool:
@@ -235,7 +235,7 @@ class Stage:
             text = Path(f"/proc/{node.process.pid}/task/{node.process.pid}/children").read_text("ascii")
         except OSError:
             return []
-        return [int(pid) for pid in text.split() if _is_ours(int(pid), self._folder)]
+        return [int(pid) for pid in text.split() if is_ours(int(pid), self._folder)]
 
     def all_workers(self) -> set[int]:
         return {pid for node in self.slaves for pid in self.workers_of(node)}
@@ -254,12 +254,3 @@ def worker_name(pid: int) -> str:
         return ""
     names = [value for name, _, value in (each.partition(b"=") for each in variables) if name == NODE.encode()]
     return names[0].decode() if names else ""
-
-
-def _is_ours(pid: int, folder: Path) -> bool:
-    """Whether a process of this id lives and is one of the project in `folder`: ids are given out again."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1]
-        return state != "Z" and Path(f"/proc/{pid}/cwd").resolve() == folder.resolve()
-    except OSError:
-        return False

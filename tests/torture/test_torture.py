@@ -18,14 +18,16 @@ from gevent.server import StreamServer
 
 from scrapy_plus.frontier.base import Page
 from scrapy_plus.frontier.redis import RedisFrontier
-from scrapy_plus.torture.actors import RedisProcess, SiteProcess
+from scrapy_plus.torture import tiny_processes
+from scrapy_plus.torture.actors import Node, RedisProcess, SiteProcess
 from scrapy_plus.torture.killer import Killer
 from scrapy_plus.torture.oracle import judge, refetches
-from scrapy_plus.torture.plan import EVENTS, LONG, SMALL, TINY, Plan
+from scrapy_plus.torture.plan import EVENTS, LONG, SMALL, TINY, TINY_PROCESSES, Plan
 from scrapy_plus.torture.project import PREFIX
 from scrapy_plus.torture.proxy import LEAST_BYTES, WAYS, Proxy
 from scrapy_plus.torture.site import Site
 from scrapy_plus.torture.tally import Tally
+from scrapy_plus.torture.tiny_processes import Player, TinyProcessCrawl
 from tests.frontier.conftest import need_redis, record
 from tests.frontier.test_contract_processes import Worker
 
@@ -58,14 +60,14 @@ def check(told: dict, **events: int) -> None:
 
 def test_kills_of_processes_and_of_redis_and_cut_connections_lose_nothing():
     words = ["--kills", "10", "--redis-kills", "2", "--cuts", "6", "--tiny-crawls", "20", "--pages", "3000"]
-    told = torture(*words, seconds=300)
-    check(told, kill=10, redis_kill=2, cut=6, tiny_crawl=20)
+    told = torture(*words, "--tiny-process-crawls", "2", seconds=300)
+    check(told, kill=10, redis_kill=2, cut=6, tiny_crawl=20, tiny_process_crawl=2)
     assert sum(told["cuts"].values()) == 6
 
 
 @pytest.mark.long
 def test_the_small_torture_loses_nothing():
-    check(torture("--small", seconds=900), kill=30, redis_kill=3, cut=10, tiny_crawl=50)
+    check(torture("--small", seconds=900), kill=30, redis_kill=3, cut=10, tiny_crawl=50, tiny_process_crawl=3)
 
 
 @pytest.mark.long
@@ -127,6 +129,34 @@ def test_what_is_still_pending_or_dead_is_a_problem(server):
     tally = Tally(seed=1, rounds=1)
     judge(frontier, Site(0), [], tally, "round 1")
     assert "dead letter: no luck" in "\n".join(tally.problems) and "ready=1" in "\n".join(tally.problems)
+
+
+class Script(Node):
+    """A node that is no crawl, but what is told here."""
+
+    def __init__(self, folder: Path, code: str) -> None:
+        super().__init__("script", folder, [])
+        self._command = [sys.executable, "-c", code]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("raise SystemExit(3)", ["script ended with code 3", "script ended before the crawl"]),
+        ("print('Traceback')", ["script ended before the crawl", "a traceback in"]),
+        ("import time; time.sleep(60)", ["after 1 s there still run: script"]),
+    ],
+    ids=["failed", "early", "hung"],
+)
+def test_a_process_of_a_tiny_crawl_that_fails_ends_early_or_hangs_is_told(server, tmp_path, monkeypatch, code, told):
+    monkeypatch.setattr(tiny_processes, "HANG_SECONDS", 1.0 if "sleep" in code else 60.0)
+    node = Script(tmp_path, code)
+    crawl = TinyProcessCrawl(1, Site(1, seeds=1), (Player((), 0.0),))
+    try:
+        faults = list(tiny_processes.run_nodes(crawl, [node], server, Counter()))
+    finally:
+        node.kill()
+    assert len(faults) == len(told) and all(fault.startswith(one) for fault, one in zip(faults, told, strict=True))
 
 
 def test_refetches_are_those_that_a_page_does_not_need():
@@ -236,7 +266,7 @@ def test_a_plan_has_each_event_as_often_as_asked_and_the_same_order_for_the_same
         plan = Plan(LONG, seed=7, binary="redis-server")
         orders.append([event for _, events in plan.phases(random.Random(plan.seed)) for event in events])
     assert orders[0] == orders[1] and Counter(orders[0]) == {name: LONG[name] for name in EVENTS}
-    assert set(LONG) == {*EVENTS, TINY} and set(SMALL) <= set(LONG)
+    assert set(LONG) == {*EVENTS, TINY, TINY_PROCESSES} and set(SMALL) <= set(LONG)
     assert all(callable(getattr(Killer, f"_{event}")) for event in EVENTS)
 
 
