@@ -42,6 +42,7 @@ log = logging.getLogger("scrapy_plus.crawl")
 FINISHED = "finished"
 START_ERROR = "start_error"
 FAR_LOOK_SECONDS = 1.0
+END_SECONDS = 2.0
 
 
 class Crawl:
@@ -85,6 +86,7 @@ class Crawl:
         self._seeder.on_stop = self.stop
         self._seeder.on_ready = lambda: self.on_ready()
         self._seeds = seeds
+        self._seeding: gevent.Greenlet | None = None
         self._attendants = attendants
         self._has_crashed = False
         self._started_at = 0.0
@@ -124,6 +126,7 @@ class Crawl:
 
     def seed(self) -> None:
         """Pulls the seeds, if this process does; runs in a greenlet of its own."""
+        self._seeding = gevent.getcurrent()
         if self._seeds:
             self._seeder.run()
 
@@ -328,6 +331,7 @@ class Crawl:
             return
         self._is_closing = True
         self.finish_reason = self.finish_reason or reason or "stopped"
+        self._end_seeding()
         self._try("closing the pipelines", self._pipelines.close)
         self._try(f"{self.spider.name}.closed", partial(self.spider.closed, self.finish_reason))
         self._try("closing the transport", self.downloader.close)
@@ -337,6 +341,12 @@ class Crawl:
         self._try("the last look at the store", self._keep_final)
         self._try("closing the store", self.scheduler.close)
         self._closed.set()
+
+    def _end_seeding(self) -> None:
+        """Nobody seeds any more, or waits to: in the middle of a call it would meet a store that is closed."""
+        self._seeder.stop()
+        if self._seeding is not None:
+            self._seeding.kill(timeout=END_SECONDS)
 
     def _try(self, what: str, step: Callable[[], Any]) -> None:
         try:

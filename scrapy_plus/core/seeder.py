@@ -140,6 +140,8 @@ class Seeder:
         """No more seeds."""
         self._is_stopped = True
         self._changed.set()
+        if self._linger is not None:
+            self._linger.kill(block=False)
 
     def _start_requests(self) -> Iterator[Request]:
         for request in results_of(self._spider.start_requests()):

@@ -725,6 +725,27 @@ def test_closed_is_called_with_the_reason_and_pipelines_are_closed():
     assert told == ["pipeline opened", "pipeline closed", "finished"]
 
 
+def test_start_requests_that_still_wait_are_ended_before_anything_is_closed():
+    told = []
+
+    class Waits(ShopSpider):
+        def start_requests(self):
+            try:
+                yield Request(A)
+                gevent.sleep(60)
+            finally:
+                told.append("seeds ended")
+
+        def parse(self, response):
+            raise StopCrawl("enough")
+
+        def closed(self, reason):
+            told.append(reason)
+
+    assert crawl(Waits, site(A)).exit_code == 0
+    assert told == ["seeds ended", "enough"]
+
+
 def test_a_closed_that_raises_does_not_hang_and_is_in_the_exit_code(caplog):
     class Breaks(ShopSpider):
         def parse(self, response):
