@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,10 +85,29 @@ class TinyCrawl:
 def play_tiny_crawls(count: int, dice: random.Random, server: RedisProcess, tally: Tally) -> None:
     """Plays them, some at a time; what is wrong with one is a problem of the tally."""
     pool = Pool(AT_ONCE)
-    for number in range(count):
-        pool.spawn(_play, TinyCrawl.thrown(number, dice), server, tally)
-    pool.join()
+    with _failures_noted(tally):
+        for number in range(count):
+            pool.spawn(_play, TinyCrawl.thrown(number, dice), server, tally)
+        pool.join()
     tally.events["tiny_crawl"] += count
+
+
+@contextmanager
+def _failures_noted(tally: Tally) -> Iterator[None]:
+    """A greenlet that fails, of any node, is a problem, though its node may end well."""
+    hub = gevent.get_hub()
+    handle = hub.handle_error
+
+    def note(context: object, kind: type, value: BaseException, trace: object) -> None:
+        if not issubclass(kind, gevent.GreenletExit):
+            tally.problems.append(f"a tiny crawl: {context!r} failed with {value!r}")
+        handle(context, kind, value, trace)
+
+    hub.handle_error = note
+    try:
+        yield
+    finally:
+        hub.handle_error = handle
 
 
 def _play(crawl: TinyCrawl, server: RedisProcess, tally: Tally) -> None:

@@ -18,7 +18,7 @@ from gevent.server import StreamServer
 
 from scrapy_plus.frontier.base import Page
 from scrapy_plus.frontier.redis import RedisFrontier
-from scrapy_plus.torture import tiny_processes
+from scrapy_plus.torture import tiny, tiny_processes
 from scrapy_plus.torture.actors import Node, RedisProcess, SiteProcess
 from scrapy_plus.torture.killer import Killer
 from scrapy_plus.torture.oracle import judge, refetches
@@ -157,6 +157,18 @@ def test_a_process_of_a_tiny_crawl_that_fails_ends_early_or_hangs_is_told(server
     finally:
         node.kill()
     assert len(faults) == len(told) and all(fault.startswith(one) for fault, one in zip(faults, told, strict=True))
+
+
+def test_a_greenlet_of_a_tiny_crawl_that_fails_is_told(server, monkeypatch):
+    def fail_beside(*_):
+        gevent.spawn(int, "no number").join()
+
+    monkeypatch.setattr(tiny, "_play", fail_beside)
+    tally = Tally(seed=1)
+    tiny.play_tiny_crawls(1, random.Random(1), server, tally)
+    gevent.spawn(int, "afterwards nobody listens").join()
+    [problem] = tally.problems
+    assert "no number" in problem
 
 
 def test_refetches_are_those_that_a_page_does_not_need():

@@ -1,0 +1,105 @@
+"""What single scripts write, answer and refuse, where the contract cannot see it: their mutants are caught here."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from scrapy_plus.frontier.script import load
+from tests.frontier.conftest import FUTURE, SITE, Clock, OwnRedis, Worker, record, redis_frontier
+
+
+@pytest.fixture
+def frontier(redis_client):
+    return redis_frontier(redis_client)
+
+
+# -- a server that takes no writes ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def read_only() -> Iterator[redis.Redis]:
+    """A replica whose server is gone: it refuses every write."""
+    with tempfile.TemporaryDirectory(prefix="sp-replica-") as folder:
+        server = OwnRedis(Path(folder), "--appendonly", "no")
+        with server.client() as client:
+            redis_frontier(client, prefix="{idle}").offer([record("a")])
+            client.execute_command("REPLICAOF", "127.0.0.1", "1")
+            yield client
+        server.stop()
+
+
+IDLE = {
+    "commit": ["", 0, 0, 0, 0, "0"],
+    "drop": [],
+    "forget": [0],
+    "lease": ["w", 0, 0, 0, 0, 0.5],
+    "mend": [0],
+    "mend_items": [0],
+    "mend_seen": ["-"],
+    "mend_sites": [1, 0],
+    "offer": ["", 0],
+    "reap": [10, "-", 0],
+    "renew": ["w", "-", 0],
+    "revive": [0],
+    "seed": ["0", "0", "0"],
+}
+
+
+@pytest.mark.parametrize("verb", IDLE)
+def test_a_server_that_takes_no_writes_refuses_a_verb_even_if_it_has_nothing_to_do(read_only, verb):
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        read_only.eval(load(verb).text, 2, "{idle}", "{idle}:dead", *IDLE[verb])
+
+
+# -- what is left behind, and what is said ----------------------------------------------------------------------------
+
+
+def test_a_node_that_is_forgotten_leaves_nothing_behind(redis_client):
+    clock = Clock()
+    frontier = redis_frontier(redis_client, clock)
+    frontier.beat("old", {"n": "1"})
+    clock.advance(3601)
+    frontier.beat("new", {"n": "2"})
+    assert redis_client.zrange(frontier.keys.nodes, 0, -1) == [b"new"]
+    assert redis_client.hkeys(frontier.keys.facts) == [b"new"]
+
+
+def test_the_audit_names_the_site_and_counts_its_slots_and_leases(redis_client, frontier):
+    frontier.offer([record("a"), record("b")])
+    redis_client.hset(frontier.keys.site(1), "busy", 2)
+    assert f"{SITE} has 2 slots in use, but 0 leases" in "\n".join(frontier.audit())
+
+
+def test_a_site_whose_pause_ends_this_very_moment_is_open(redis_client):
+    clock = Clock()
+    frontier = redis_frontier(redis_client, clock)
+    frontier.offer([record("a")])
+    frontier.set_site(SITE, paused_until=FUTURE + clock.time)
+    assert redis_client.zrange(frontier.keys.open, 0, -1) == [b"1"]
+    assert frontier.audit() == []
+
+
+def test_what_a_torn_split_had_copied_is_not_seen_once_it_was_forgotten(redis_client):
+    from tests.frontier.test_torn import Died, crowded, cut_after
+
+    frontier = redis_frontier(redis_client, seen_cache=0)
+    records = [crowded(0, number) for number in range(60)]
+    frontier.offer(records)
+    worker = Worker(frontier)
+    worker.ack(*worker.lease(60))
+    redis_client.hset(frontier.keys.meta, "fill", 0)
+    cut_after(frontier, 25)
+    with pytest.raises(Died):
+        frontier.offer([record("y")])
+    again = redis_frontier(redis_client, prefix=frontier.keys.prefix, seen_cache=0)
+    again.repair()
+    assert redis_client.scard(again.keys.bucket(int(redis_client.hget(again.keys.meta, "epoch")), 4096)) > 0
+    assert again.forget([one.id for one in records]) == 60
+    redis_client.hset(frontier.keys.meta, "fill", 0)
+    again.offer([record("z")])
+    assert again.offer(records) == [True] * 60
