@@ -143,6 +143,12 @@ class BadRedirect(DownloadError):
     permanent = True
 
 
+class PrivateAddress(DownloadError):
+    """A public page led to an address of a private network (BLOCK_PRIVATE)."""
+
+    permanent = True
+
+
 class HttpError(ScrapyPlusError):
     """The server answered with a status that the spider did not ask to see."""
 

@@ -155,6 +155,7 @@ def build_crawl(
         timeout_seconds=settings.DOWNLOAD_TIMEOUT,
         max_bytes=settings.DOWNLOAD_MAXSIZE,
         fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS,
+        block_private=settings.BLOCK_PRIVATE,
         stats=stats,
     )
     pipelines, exporters = item_places(_parts(settings, "PIPELINES"), spider, settings, files, store, frontier)
@@ -200,7 +201,9 @@ def build_scheduler(spider: Spider, settings: Settings, committer: Committer, st
 
 
 def build_transport(settings: Settings) -> Transport:
-    return RequestsTransport(verify_tls=settings.VERIFY_TLS, pool_size=settings.CONCURRENT_REQUESTS)
+    return RequestsTransport(
+        verify_tls=settings.VERIFY_TLS, pool_size=settings.CONCURRENT_REQUESTS, block_private=settings.BLOCK_PRIVATE
+    )
 
 
 def _slot_pace(settings: Settings, slot: Mapping[str, Any]) -> Pace:

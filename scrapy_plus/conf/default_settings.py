@@ -162,6 +162,12 @@ VERIFY_TLS = download(
     "Whether the certificates of https sites are checked.",
     boolean(),
 )
+BLOCK_PRIVATE = download(
+    "redirect",
+    "Which requests are kept from private, loopback and link-local addresses: redirect, those that a page of the public "
+    "internet led to by a redirect or a link; always, all; off, none.",
+    choice("redirect", "always", "off"),
+)
 USER_AGENT = download(
     f"scrapyplus/{__version__} (+https://pypi.org/project/scrapyplus)",
     "The name that the crawler gives itself; say who you are and how to reach you.",

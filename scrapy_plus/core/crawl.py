@@ -160,6 +160,7 @@ class Crawl:
         self.stats.begin_page()
         try:
             answer = self.downloader.get_response(request)
+            page.is_public = request.from_public
             self.scheduler.fetched(request)
             if isinstance(answer, Request):
                 self._add_child(answer, page, depth=0)
@@ -213,6 +214,7 @@ class Crawl:
     def _add_child(self, request: Request, page: Page, depth: int) -> None:
         child = self._through_middlewares(request, depth)
         if child is not None:
+            child.from_public = page.is_public
             page.children.append(child)
 
     def _method(self, name: str) -> Callable[..., Any]:
@@ -252,7 +254,7 @@ class Crawl:
     def _fail(self, request: Request, failure: BaseException, page: Page) -> None:
         verdict = self._judge(failure, request.retry_time, max_retries=self._retries_of(request), dice=random.random())
         count_failure(self.stats, log, request, failure, verdict)
-        outcome = Page()
+        outcome = Page(is_public=request.from_public)
         if not isinstance(verdict, Retry) and request.errback:
             self._run_errback(request, failure, page.response, outcome)
         status = getattr(getattr(failure, "response", None), "status_code", 0)

@@ -7,11 +7,12 @@ from typing import Any
 import gevent
 
 from scrapy_plus.core.stats import Stats
-from scrapy_plus.errors import DownloadError, DownloadTimeout
+from scrapy_plus.errors import DownloadError, DownloadTimeout, PrivateAddress
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
-from scrapy_plus.http.url import site
+from scrapy_plus.http.url import host_of, site
 from scrapy_plus.middlewares.chain import DownloaderChain
+from scrapy_plus.rules.addresses import is_guarded, is_private_host, is_public
 from scrapy_plus.transport.base import Transport
 
 UNLIMITED_BYTES = 1 << 62
@@ -21,6 +22,7 @@ _NO_META: dict[str, Any] = {}
 class Downloader:
     """Fetches through `chain` and `transport`, each fetch within a total deadline and a size limit (0: none).
 
+    What a public page leads to is kept from private addresses, as `block_private` says (`rules.addresses.MODES`).
     A request may set its own: `timeout` or meta download_timeout (seconds), download_maxsize (bytes, 0: no limit),
     download_fail_on_dataloss.
     """
@@ -34,6 +36,7 @@ class Downloader:
         timeout_seconds: float = 60.0,
         max_bytes: int = 64 << 20,
         fail_on_dataloss: bool = True,
+        block_private: str = "redirect",
     ) -> None:
         self.transport = transport
         self._chain = chain
@@ -41,6 +44,7 @@ class Downloader:
         self._timeout_seconds = timeout_seconds
         self._max_bytes = max_bytes
         self._fail_on_dataloss = fail_on_dataloss
+        self._block_private = block_private
 
     def get_response(self, request: Request) -> Response | Request:
         """The answer, or the request to make instead (a redirect). Raises DownloadError, RetryStatus, DropRequest, or
@@ -53,6 +57,8 @@ class Downloader:
         stats.inc(f"downloader/request_method_count/{request.method}")
         stats.inc("downloader/request_bytes", _size(request))
         try:
+            if is_guarded(self._block_private, from_public=request.from_public):
+                self._refuse_private(request)
             response = self._fetch_in_time(request)
         except DownloadError as error:
             stats.inc("downloader/exception_count")
@@ -62,7 +68,16 @@ class Downloader:
         stats.inc(f"downloader/response_status_count/{response.status_code}")
         stats.inc("downloader/response_bytes", len(response.body))
         response.request = request
+        if not request.from_public:
+            request.from_public = _is_from_public(request, response)
         return response
+
+    @staticmethod
+    def _refuse_private(request: Request) -> None:
+        """By what the URL says; a name's address is looked at by the transport, as it connects."""
+        place = site(request.url)
+        if is_private_host(host_of(place)):
+            raise PrivateAddress(f"{place}: a public page leads to a private address")
 
     def _fetch_in_time(self, request: Request) -> Response:
         meta = request.meta if request.has_meta else _NO_META
@@ -85,6 +100,13 @@ class Downloader:
     def close(self) -> None:
         """Closes the connections kept for reuse."""
         self.transport.close()
+
+
+def _is_from_public(request: Request, response: Response) -> bool:
+    """By the address that was connected to, or by what the URL says if that is not known (a proxy)."""
+    if response.ip_address is not None:
+        return is_public(response.ip_address)
+    return not is_private_host(host_of(site(request.url)))
 
 
 def _size(request: Request) -> int:

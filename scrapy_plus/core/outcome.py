@@ -34,11 +34,15 @@ class Failure:
 
 @dataclass(slots=True)
 class Page:
-    """What one request led to, until it is settled; `encoded`: what the crawl's store takes in of the items."""
+    """What one request led to, until it is settled; `encoded`: what the crawl's store takes in of the items.
+
+    `is_public`: it came from the public internet, and so does what it leads to.
+    """
 
     children: list[Request] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
     encoded: list[bytes] = field(default_factory=list)
+    is_public: bool = False
     response: Response | None = None
 
 
@@ -100,6 +104,8 @@ def count_failure(
         stats.inc("httperror/response_ignored_count")
         stats.inc(f"httperror/response_ignored_status_count/{failure.response.status_code}")
         log.info("ignored %r: %s", request, reason)
+    elif isinstance(verdict, Finish):
+        log.info("not asked %r: %s", request, reason)
     elif isinstance(verdict, Bury):
         if request.retry_time:
             stats.inc("retry/max_reached")

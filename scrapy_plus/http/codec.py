@@ -33,6 +33,7 @@ _SHORT = {
     "proxy": "x",
     "encoding": "n",
 }
+_PUBLIC = "b"
 _LONG = {short: name for name, short in _SHORT.items()}
 _DEFAULTS: dict[str, Any] = {"method": "GET", "parse": "parse", "filter": True, "priority": 0, "encoding": "utf-8"}
 _STORED = [(name, _SHORT[name], _DEFAULTS.get(name)) for name in FIELDS if name not in ("url", "headers", "meta")]
@@ -51,6 +52,8 @@ def encode(request: Request) -> bytes:
         value = getattr(request, name)
         if value != default:
             fields[short] = value if type(value) is str else to_plain(value, name)
+    if request.from_public:
+        fields[_PUBLIC] = 1
     try:
         # surrogatepass: JSON from the web holds halves of surrogate pairs, and they end up in meta.
         return VERSION + _write(fields).encode("utf-8", "surrogatepass")
@@ -64,6 +67,9 @@ def decode(payload: bytes) -> Request:
         raise Undecodable(f"a request stored in version {payload[:1]!r}; this release reads {VERSION!r}")
     try:
         fields = _read(payload[1:].decode("utf-8", "surrogatepass"))
-        return Request(**{_LONG[short]: from_plain(value) for short, value in fields.items()})
+        is_public = bool(fields.pop(_PUBLIC, 0))
+        request = Request(**{_LONG[short]: from_plain(value) for short, value in fields.items()})
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Undecodable(f"not a stored request: {error!r}") from None
+    request.from_public = is_public
+    return request

@@ -46,6 +46,7 @@ class Request:
         "errback",
         "filter",
         "fp",
+        "from_public",
         "json",
         "lease",
         "method",
@@ -106,6 +107,7 @@ class Request:
         self.proxy = proxy if proxies is None else _proxy(proxies, self.url)
         self.encoding = encoding
         self.retry_time = 0
+        self.from_public = False
         self.spider_name = ""
         self.fp: bytes | None = None
         self.lease: Any = None
@@ -204,6 +206,7 @@ class Request:
         fields["meta"] = self._meta
         made = type(self)(**{**fields, **changes})
         made.retry_time = self.retry_time
+        made.from_public = self.from_public
         made.spider_name = self.spider_name
         return made
 

@@ -27,6 +27,7 @@ class Response:
     are strings, asked in any case; `request` is what was asked, and `meta` its meta.
     `body` is bytes as received (decompressed); a str may be assigned, and is the text then. `encoding` may be assigned
     to correct what the page says of itself. `flags` holds "dataloss", "partial" or "cached".
+    `ip_address` is the one that answered, None if it is not known (a proxy).
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Response:
         "_text",
         "flags",
         "headers",
+        "ip_address",
         "request",
         "status_code",
         "url",
@@ -57,6 +59,7 @@ class Response:
         meta: dict[str, Any] | None = None,
     ) -> None:
         self.url = url
+        self.ip_address: str | None = None
         self.status_code = status_code
         self._text: str | None
         self._root: Any
@@ -291,7 +294,9 @@ class Response:
         }
         if "headers" not in changes:
             fields["headers"] = self.headers.copy()
-        return type(self)(**{**fields, **changes})
+        made = type(self)(**{**fields, **changes})
+        made.ip_address = self.ip_address
+        return made
 
     copy = replace
 

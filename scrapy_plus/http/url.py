@@ -149,6 +149,11 @@ def site(url: str) -> str:
     return site_of_origin(parts.scheme, f"[{host}]" if ":" in host else host, str(parts.port) if parts.port else None)
 
 
+def host_of(place: str) -> str:
+    """The host of what `site` gave."""
+    return place.partition("://")[2].rpartition(":")[0]
+
+
 def join(base: str, reference: str) -> str:
     """The absolute URL of a reference found on the page `base`: RFC 3986 §5.2, and browsers' leniency.
 

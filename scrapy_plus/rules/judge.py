@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scrapy_plus.errors import HttpError
+from scrapy_plus.errors import HttpError, PrivateAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Bury:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nothing to try again: the server's answer is final (a 404, say), the request is done and counted as an error."""
+    """Nothing to try again: the server's answer is final (a 404, say), or the address must not be asked. The request is
+    done and counted as an error."""
 
     reason: str
 
@@ -47,7 +48,7 @@ def judge(
     requests which failed together do not come back together.
     """
     reason = describe(failure)
-    if isinstance(failure, HttpError) and failure.permanent:
+    if isinstance(failure, HttpError | PrivateAddress) and failure.permanent:
         return Finish(reason)
     if getattr(failure, "permanent", False) or retry_time >= max_retries:
         return Bury(reason)

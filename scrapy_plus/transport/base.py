@@ -36,7 +36,9 @@ class Transport(ABC):
         `gevent.Timeout`, which may pass through at any wait and must leave no socket behind. A body over `max_bytes`
         is BodyTooLarge before it is read whole. A body that ends early is BodyTruncated; without `fail_on_dataloss`
         it is given as far as it came, flagged "dataloss". The flag "partial" marks a body that only the end of the
-        connection ended: nobody can tell whether more was meant to come.
+        connection ended: nobody can tell whether more was meant to come. `ip_address` is the one that was connected to,
+        unless it was a proxy's. A transport that opens sockets keeps requests from private addresses as it was told, by
+        the very address that it connects to (PrivateAddress).
         """
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ which are decided above the transport; so prepared requests go straight to the a
 
 from __future__ import annotations
 
+import socket
 import ssl
 from base64 import b64encode
 from collections import OrderedDict
@@ -24,9 +25,10 @@ from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.http.url import DEFAULT_PORTS
+from scrapy_plus.rules.addresses import is_guarded
 from scrapy_plus.transport.base import Transport, Unsendable
 from scrapy_plus.transport.failures import FAILURES, as_download_error
-from scrapy_plus.transport.wire import POOLS, Answer, socks_pools
+from scrapy_plus.transport.wire import POOLS, Answer, Resolve, socks_pools
 
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
@@ -48,13 +50,23 @@ class RequestsTransport(Transport):
     """Fetches through a `requests.Session` of its own; `session.mount` puts another adapter under a URL.
 
     `verify_tls` may name a file of certificates to trust instead of those of `certifi`. `pool_size` is how many idle
-    connections are kept to a site, `max_sites` to how many sites.
+    connections are kept to a site, `max_sites` to how many sites. `block_private` is one of `rules.addresses.MODES`;
+    `resolve` stands for `socket.getaddrinfo`.
     """
 
-    def __init__(self, *, verify_tls: bool | str = True, pool_size: int = 32, max_sites: int = 128) -> None:
+    def __init__(
+        self,
+        *,
+        verify_tls: bool | str = True,
+        pool_size: int = 32,
+        max_sites: int = 128,
+        block_private: str = "off",
+        resolve: Resolve = socket.getaddrinfo,
+    ) -> None:
         self.session = requests.Session()
         self.session.trust_env = False
-        self._adapter = CrawlAdapter(verify_tls=verify_tls, pool_size=pool_size, max_sites=max_sites)
+        self._block_private = block_private
+        self._adapter = CrawlAdapter(verify_tls=verify_tls, pool_size=pool_size, max_sites=max_sites, resolve=resolve)
         self.session.mount("https://", self._adapter)
         self.session.mount("http://", self._adapter)
 
@@ -64,9 +76,13 @@ class RequestsTransport(Transport):
         url = request.full_url
         origin, _ = split(url)
         proxy = request.proxy or (request.meta.get("proxy") if request.has_meta else None)
+        prepared = prepare(request, url, origin)
+        prepared.only_public = is_guarded(  # type: ignore[attr-defined]
+            self._block_private, from_public=request.from_public
+        )
         try:
             heard = self.session.get_adapter(url).send(
-                prepare(request, url, origin),
+                prepared,
                 stream=True,
                 timeout=timeout_seconds,
                 proxies={origin.scheme: proxy} if proxy else None,
@@ -75,7 +91,9 @@ class RequestsTransport(Transport):
             body, flags = answer.read(max_bytes, fail_on_dataloss=fail_on_dataloss)
         except FAILURES as error:
             raise as_download_error(error, origin.shown) from error
-        return Response(url, answer.status, Headers(answer.fields), body, request=request, flags=flags)
+        response = Response(url, answer.status, Headers(answer.fields), body, request=request, flags=flags)
+        response.ip_address = answer.ip_address
+        return response
 
     def close(self) -> None:
         self.session.close()
@@ -85,8 +103,16 @@ class CrawlAdapter(HTTPAdapter):
     """A `requests` adapter over `transport.wire`: exact request lines and header order, strict framing, and one TLS
     context for all connections (the stock one reads all certificates again for each, 20 ms of CPU)."""
 
-    def __init__(self, *, verify_tls: bool | str = True, pool_size: int = 32, max_sites: int = 128) -> None:
+    def __init__(
+        self,
+        *,
+        verify_tls: bool | str = True,
+        pool_size: int = 32,
+        max_sites: int = 128,
+        resolve: Resolve = socket.getaddrinfo,
+    ) -> None:
         self._verify_tls = verify_tls
+        self._resolve = resolve
         self._pool_size = pool_size
         self._max_sites = max_sites
         self._pools: OrderedDict[tuple[str, str, int, str], Any] = OrderedDict()
@@ -121,6 +147,7 @@ class CrawlAdapter(HTTPAdapter):
             timeout_seconds=timeout,
             proxy=proxy.shown if proxy else "",
             tunnel=way == "tunnel",
+            only_public=proxy is None and getattr(request, "only_public", False),
         )
         response.status_code = response.raw.status
         response.url = url
@@ -133,6 +160,7 @@ class CrawlAdapter(HTTPAdapter):
         pool = self._pools.get(key)
         if pool is None:
             pool = self._pools[key] = self._new_pool(origin, proxy)
+            pool.resolve = self._resolve
             while len(self._pools) > self._max_sites:
                 self._pools.popitem(last=False)[1].close()
         else:

@@ -7,6 +7,7 @@ killed greenlet too, closes the connection: only one whose answer was read whole
 from __future__ import annotations
 
 import select
+import socket
 from collections.abc import Callable
 from queue import Empty
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 from gevent import monkey
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import ProxyError
+from urllib3.exceptions import NameResolutionError, NewConnectionError, ProxyError
 
-from scrapy_plus.errors import BadAnswer, BodyTruncated
+from scrapy_plus.errors import BadAnswer, BodyTruncated, PrivateAddress
+from scrapy_plus.rules.addresses import is_public
 from scrapy_plus.transport.http1 import Frame, Head, frame, parse_head
 from scrapy_plus.transport.reading import MAX_HEAD_BYTES, Body, Reader, Silence
 
@@ -27,15 +29,20 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 _poll: Callable[[], Any] | None = monkey.get_original("select", "poll") if hasattr(select, "poll") else None
 
 
+Resolve = Callable[..., Any]
+"""`socket.getaddrinfo`, or what a test gives in its place."""
+
+
 class Answer:
     """A head that came, on a connection that has yet to give the body; `read` it or `close` it."""
 
-    __slots__ = ("_connection", "_pool", "fields", "frame", "status")
+    __slots__ = ("_connection", "_pool", "fields", "frame", "ip_address", "status")
 
     def __init__(self, head: Head, frame: Frame, connection: Any, pool: Any) -> None:
         self.status = head.status
         self.fields = head.fields
         self.frame = frame
+        self.ip_address: str | None = connection.ip_address
         self._connection = connection
         self._pool = pool
 
@@ -64,9 +71,12 @@ class Answer:
 
 
 class _Connection:
-    """Beside urllib3's connection classes: the reader of the open socket."""
+    """Beside urllib3's connection classes: the reader of the open socket, and whose it is if it is the site's own."""
 
     _reader: Reader | None = None
+    ip_address: str | None = None
+    only_public = False
+    resolve: Resolve = staticmethod(socket.getaddrinfo)
 
     @property
     def reader(self) -> Reader:
@@ -117,9 +127,18 @@ class _Pool:
     """Beside urllib3's pools: the exchange."""
 
     QueueCls: Any = _Idle
+    resolve: Resolve = staticmethod(socket.getaddrinfo)
 
     def exchange(
-        self, method: str, head: bytes, body: bytes, *, timeout_seconds: float, proxy: str = "", tunnel: bool = False
+        self,
+        method: str,
+        head: bytes,
+        body: bytes,
+        *,
+        timeout_seconds: float,
+        proxy: str = "",
+        tunnel: bool = False,
+        only_public: bool = False,
     ) -> Answer:
         """Sends a request and reads the head of its answer.
 
@@ -127,13 +146,18 @@ class _Pool:
         new one: the server had closed the old one while it was idle. Raises DownloadError, OSError, urllib3's errors.
         """
         connection = self._get_conn()  # type: ignore[attr-defined]
+        if only_public and connection.ip_address is not None and not is_public(connection.ip_address):
+            connection.close()  # kept by a request that may go there
+        connection.only_public = only_public
         was_kept = not connection.is_closed
         try:
             return self._try(connection, method, head, body, timeout_seconds, proxy, tunnel)
         except Silence:
             if not was_kept or method not in IDEMPOTENT:
                 raise
-        return self._try(self._new_conn(), method, head, body, timeout_seconds, proxy, tunnel)  # type: ignore[attr-defined]
+        connection = self._new_conn()  # type: ignore[attr-defined]
+        connection.only_public = only_public
+        return self._try(connection, method, head, body, timeout_seconds, proxy, tunnel)
 
     def _try(
         self, connection: Any, method: str, head: bytes, body: bytes, timeout_seconds: float, proxy: str, tunnel: bool
@@ -156,11 +180,14 @@ class _Pool:
             raise
 
     def _connect(self, connection: Any, proxy: str, tunnel: bool) -> None:
+        connection.resolve = self.resolve
         try:
             if tunnel:
                 self._prepare_proxy(connection)  # type: ignore[attr-defined]
             else:
                 connection.connect()
+            if proxy:
+                connection.ip_address = None  # that of the proxy
         except Exception as error:
             if proxy:
                 raise ProxyError(f"the proxy {proxy}", error) from error
@@ -180,11 +207,45 @@ class _Pool:
                 raise BadAnswer(f"status {head.status}, which was not asked for")
 
 
-class PlainConnection(_Connection, HTTPConnection):
+class _Direct(_Connection):
+    """Connects by itself, so that the address that was looked at is the one that is connected to."""
+
+    def _new_conn(self) -> socket.socket:
+        failure: OSError | None = None
+        try:
+            found = self.resolve(self._dns_host, self.port, 0, socket.SOCK_STREAM)  # type: ignore[attr-defined]
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error  # type: ignore[attr-defined, arg-type]
+        allowed = [one for one in found if not self.only_public or is_public(str(one[4][0]))]
+        if found and not allowed:
+            raise PrivateAddress("a public page leads to a private address")
+        for family, kind, protocol, _, address in allowed:
+            try:
+                return self._open(family, kind, protocol, address)
+            except OSError as error:
+                failure = error
+        message = f"Failed to establish a new connection: {failure}"
+        raise NewConnectionError(self, message) from failure  # type: ignore[arg-type]
+
+    def _open(self, family: int, kind: int, protocol: int, address: Any) -> socket.socket:
+        opened = socket.socket(family, kind, protocol)
+        try:
+            for option in self.socket_options or ():  # type: ignore[attr-defined]
+                opened.setsockopt(*option)
+            opened.settimeout(self.timeout)  # type: ignore[attr-defined]
+            opened.connect(address)
+        except BaseException:
+            opened.close()
+            raise
+        self.ip_address = str(address[0])
+        return opened
+
+
+class PlainConnection(_Direct, HTTPConnection):
     pass
 
 
-class TlsConnection(_Connection, HTTPSConnection):
+class TlsConnection(_Direct, HTTPSConnection):
     pass
 
 
