@@ -164,8 +164,8 @@ VERIFY_TLS = download(
 )
 BLOCK_PRIVATE = download(
     "redirect",
-    "Which requests are kept from private, loopback and link-local addresses: redirect, those that a page of the public "
-    "internet led to by a redirect or a link; always, all; off, none.",
+    "Which requests are kept from private, loopback and link-local addresses: redirect, those that a public page "
+    "led to by a redirect or a link; always, all; off, none.",
     choice("redirect", "always", "off"),
 )
 USER_AGENT = download(

@@ -10,7 +10,7 @@ from scrapy_plus.http.request import Request
 
 START = "http://shop.test/"
 INNER = ["http://127.0.0.1/", "http://[::1]/", "http://2130706433/", "http://localhost:8080/", "http://[::ffff:10.0.0.1]/"]
-SECRET = {url: b"secret" for url in INNER}
+SECRET = dict.fromkeys(INNER, b"secret")
 
 
 class Follows(Spider):
