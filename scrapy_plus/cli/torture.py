@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import random
+import signal
 from typing import Any
 
 import click
+import gevent
 
 from scrapy_plus.cli.base import Command
 
+EXIT_TERMINATED = 143
 HELP = {
     "kill": ("--kills", "kill -9 of slaves, workers and the master"),
     "redis_kill": ("--redis-kills", "kill -9 of Redis, with appendfsync always and everysec in turn"),
@@ -62,6 +65,8 @@ def torture_command(
     from scrapy_plus.torture.plan import LONG, SMALL, Plan, torture
 
     logging.getLogger("scrapy_plus").setLevel(logging.ERROR)  # what breaks here is broken on purpose
+    main = gevent.getcurrent()
+    gevent.signal_handler(signal.SIGTERM, lambda: gevent.kill(main, SystemExit(EXIT_TERMINATED)))  # with its processes
     given = {name: count for name, count in asked.items() if count is not None}
     seed = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     plan = Plan(

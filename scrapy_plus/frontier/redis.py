@@ -151,7 +151,7 @@ class RedisFrontier(RedisLooking, Frontier):
         return int(cursor or 0), seeded == b"1"
 
     def hold_seeding(self, worker: str, seconds: float) -> bool:
-        return bool(self._run("hold", "seeder", worker, wire.ms(seconds))[1])
+        return bool(self._run("hold", "seeder", worker, wire.ms(seconds))[1] == 1)
 
     # -- handing out --------------------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class RedisFrontier(RedisLooking, Frontier):
         self._run("set_state", state)
 
     def finish(self) -> bool:
-        return bool(self._run("finish")[1])
+        return bool(self._run("finish")[1] == 1)
 
     def flush(self, *, force: bool = False) -> None:
         stamp, leased, nodes = self._run("flush", int(force))

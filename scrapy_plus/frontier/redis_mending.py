@@ -55,7 +55,7 @@ def mend_after_restart(frontier: Mendable, run_id: str, *, has_bodies: bool) -> 
     """
     mender = uuid.uuid4().hex
     while frontier.server.run_id == run_id and _mended_on(frontier) != run_id:
-        if frontier._run("hold", "mender", mender, wire.ms(MENDING_SECONDS))[1]:
+        if frontier._run("hold", "mender", mender, wire.ms(MENDING_SECONDS))[1] == 1:
             if has_bodies:
                 repair(frontier)
                 _rewrite_log(frontier)

@@ -27,7 +27,9 @@ def read_only() -> Iterator[redis.Redis]:
     with tempfile.TemporaryDirectory(prefix="sp-replica-") as folder:
         server = OwnRedis(Path(folder), "--appendonly", "no")
         with server.client() as client:
-            redis_frontier(client, prefix="{idle}").offer([record("a")])
+            frontier = redis_frontier(client, prefix="{idle}")
+            frontier.offer([record("a")])
+            frontier.hold_seeding("other", 10_000)
             client.execute_command("REPLICAOF", "127.0.0.1", "1")
             yield client
         server.stop()
@@ -37,6 +39,7 @@ IDLE = {
     "commit": ["", 0, 0, 0, 0, "0"],
     "drop": [],
     "forget": [0],
+    "hold": ["seeder", "w", 1000],
     "lease": ["w", 0, 0, 0, 0, 0.5],
     "mend": [0],
     "mend_items": [0],
@@ -67,6 +70,12 @@ def test_a_node_that_is_forgotten_leaves_nothing_behind(redis_client):
     frontier.beat("new", {"n": "2"})
     assert redis_client.zrange(frontier.keys.nodes, 0, -1) == [b"new"]
     assert redis_client.hkeys(frontier.keys.facts) == [b"new"]
+
+
+def test_after_a_flush_the_buckets_of_what_is_seen_are_as_at_the_beginning(redis_client, frontier):
+    redis_client.hset(frontier.keys.meta, mapping={"size": 8192, "split": 5})
+    frontier.flush()
+    assert redis_client.hmget(frontier.keys.meta, ["size", "split", "state"]) == [b"4096", b"0", b"running"]
 
 
 def test_the_audit_names_the_site_and_counts_its_slots_and_leases(redis_client, frontier):

@@ -19,7 +19,7 @@ from gevent.server import StreamServer
 from scrapy_plus.frontier.base import Page
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.torture import tiny, tiny_processes
-from scrapy_plus.torture.actors import Node, RedisProcess, SiteProcess
+from scrapy_plus.torture.actors import Node, RedisProcess, SiteProcess, wait_until
 from scrapy_plus.torture.killer import Killer
 from scrapy_plus.torture.oracle import judge, refetches
 from scrapy_plus.torture.plan import EVENTS, LONG, SMALL, TINY, TINY_PROCESSES, Plan
@@ -63,6 +63,25 @@ def test_kills_of_processes_and_of_redis_and_cut_connections_lose_nothing():
     told = torture(*words, "--tiny-process-crawls", "2", seconds=300)
     check(told, kill=10, redis_kill=2, cut=6, tiny_crawl=20, tiny_process_crawl=2)
     assert sum(told["cuts"].values()) == 6
+
+
+def test_a_torture_that_is_ended_ends_its_processes():
+    command = [sys.executable, "-m", "scrapy_plus", "torture", "--redis-server", need_redis(), "--kills", "100"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None and running.stdout.readline().startswith("seed")
+        assert wait_until(lambda: len(descendants(running.pid)) >= 4, 60)
+        started = descendants(running.pid)
+        running.terminate()
+        assert running.wait(60) == 143
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), 30)
+
+
+def descendants(pid: int) -> list[int]:
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+    except OSError:
+        return []
+    return [*children, *(below for child in children for below in descendants(child))]
 
 
 @pytest.mark.long

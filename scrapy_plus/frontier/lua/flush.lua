@@ -10,7 +10,6 @@ local old = EPOCH
 EPOCH = call('HINCRBY', META, 'epoch', 1)
 local trash = call('HGET', META, 'trash') or ''
 call('HSET', META, 'trash', trash .. old .. ' ' .. (SIZE + SPLIT) .. ' ' .. (call('HGET', META, 'sites') or '0') .. ';')
-raise_version()
 for _, key in ipairs({ REQ, OPEN, PACED, WAITING, ALONE, LEASES, OWNER, DELAYED, DEAD, WHY, RETRY, LOST, LAST, STARTED,
   SITES, NAMES, NODES, FACTS, STATS, ITEMS }) do call('UNLINK', key) end
 call('HDEL', META, 'seq', 'seen', 'done', 'cursor', 'seeded', 'last_seed', 'again', 'keeps_items')

@@ -5,5 +5,4 @@
 local refusal, is_full = begin(true)
 if refusal then return refusal end
 local answer = do_lease(is_full)
-wrap_up()
 return { stamp(), answer }
