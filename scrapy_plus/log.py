@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import UsageError
+from scrapy_plus.http.secrets import redact
 
 FORMAT = "%(asctime)s [%(name)s] %(levelname)s: %(message)s"
 DATEFORMAT = "%Y-%m-%d %H:%M:%S"
@@ -19,14 +19,12 @@ _UNSEEN = [*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F),
 _ESCAPES = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
 _ESCAPES |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 _BLOCK_ESCAPES = {code: shown for code, shown in _ESCAPES.items() if code not in (9, 10)}
-_PASSWORD = re.compile(r"(?<=://)([^/?#\s:@]*):[^/?#\s]*@")
 _STANDARD_FIELDS = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"])
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """The text as it may be shown: control characters escaped, passwords in URLs hidden; `lines` keeps its newlines."""
-    if "://" in text and "@" in text:
-        text = _PASSWORD.sub(r"\1:***@", text)
+    """The text as it may be shown: control characters escaped, secrets hidden; `lines` keeps its newlines."""
+    text = redact(text)
     return text if text.isprintable() else text.translate(_BLOCK_ESCAPES if lines else _ESCAPES)
 
 

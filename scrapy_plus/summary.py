@@ -12,7 +12,7 @@ from rich.text import Text
 from scrapy_plus.errors import Undecodable
 from scrapy_plus.figures import SHORTEST_SECONDS, counted, figures, show_bytes, show_counts, show_duration, show_rate
 from scrapy_plus.http.codec import decode
-from scrapy_plus.http.url import without_password
+from scrapy_plus.http.secrets import redact
 from scrapy_plus.log import printable
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _number(label: str, count: int) -> Iterable[Row]:
 
 def _failures(crawl: CrawlSnapshot) -> Iterator[Row]:
     for group in crawl.errors[:SHOWN_GROUPS]:
-        yield "errors", f"{group.count:,} x {group.reason}, as {without_password(group.sample_url)}"
+        yield "errors", f"{group.count:,} x {group.reason}, as {redact(group.sample_url)}"
     more = len(crawl.errors) - SHOWN_GROUPS
     if more > 0:
         yield "errors", f"and {more:,} other reasons"
@@ -107,6 +107,6 @@ def _dead_letters(count: int, letters: Iterable[DeadLetter]) -> Iterator[Row]:
 
 def _url(letter: DeadLetter) -> str:
     try:
-        return without_password(decode(letter.payload).full_url)
+        return redact(decode(letter.payload).full_url)
     except Undecodable as error:
         return f"an unreadable request: {error}"

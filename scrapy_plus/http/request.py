@@ -10,8 +10,9 @@ from typing import Any
 
 from scrapy_plus.errors import NotStorable
 from scrapy_plus.http.headers import Headers
+from scrapy_plus.http.secrets import redact
 from scrapy_plus.http.storable import check_storable
-from scrapy_plus.http.url import add_params, clean_url, encode_form, without_password
+from scrapy_plus.http.url import add_params, clean_url, encode_form
 
 PRIORITY_LIMIT = 1000
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -211,7 +212,7 @@ class Request:
         return made
 
     def __repr__(self) -> str:
-        return f"<{self.method} {without_password(self.full_url)}>"
+        return f"<{self.method} {redact(self.full_url)}>"
 
 
 FIELDS = (

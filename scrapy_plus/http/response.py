@@ -10,8 +10,9 @@ from typing import Any
 from scrapy_plus.http.encoding import page_text, resolve
 from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
+from scrapy_plus.http.secrets import redact
 from scrapy_plus.http.selector import Pattern, SelectorList, matches, parse
-from scrapy_plus.http.url import clean_url, join, without_password
+from scrapy_plus.http.url import clean_url, join
 
 _XML_TYPES = _re.compile(r"\s*(?:text|application)/(?:xml|(?!xhtml)[\w.+-]*\+xml)\s*(?:;|$)", _re.IGNORECASE).match
 _HTTP = _re.compile(r"https?://", _re.IGNORECASE).match
@@ -162,7 +163,7 @@ class Response:
             return _json.loads(self.text)
         except ValueError as error:
             start = self.text[:80]
-            raise ValueError(f"no JSON at {without_password(self.url)}: {error}; it begins {start!r}") from None
+            raise ValueError(f"no JSON at {redact(self.url)}: {error}; it begins {start!r}") from None
 
     # -- finding things ------------------------------------------------------------------------------------------------
 
@@ -273,7 +274,7 @@ class Response:
         """
         url = join(self.base_url, reference)
         if not _HTTP(url):
-            raise ValueError(f"not an http(s) link: {url!r} on {without_password(self.url)}")
+            raise ValueError(f"not an http(s) link: {url!r} on {redact(self.url)}")
         # A page in UTF-16 sends its forms and queries in UTF-8, as every other encoding that is no superset of ASCII.
         encoding = "utf-8" if url.isascii() or self.encoding.startswith(("utf-", "iso2022")) else self.encoding
         return clean_url(url, encoding=encoding)
@@ -301,7 +302,7 @@ class Response:
     copy = replace
 
     def __repr__(self) -> str:
-        return f"<{self.status_code} {without_password(self.url)}>"
+        return f"<{self.status_code} {redact(self.url)}>"
 
 
 def _reference(link: Any) -> str:

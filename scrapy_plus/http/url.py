@@ -230,13 +230,3 @@ def encode_form(fields: Any, *, encoding: str = "utf-8") -> str:
     ]
     return urlencode(flat, quote_via=quote_plus, encoding=encoding)
 
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown: a password in it is replaced by ***."""
-    if "@" not in url:
-        return url
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    userinfo, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{userinfo.partition(':')[0]}:***@{host}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scrapy_plus.errors import HttpError, PrivateAddress
+from scrapy_plus.http.secrets import redact
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,9 @@ def judge(
 
 
 def describe(failure: BaseException) -> str:
-    """One line that groups equal failures: the exception's name and its first line, at most 300 characters."""
+    """One line that groups equal failures: the exception's name and its first line without secrets, cut at 300."""
     cause = (
         failure.__cause__ if failure.__cause__ is not None and type(failure).__name__ == "CallbackFailed" else failure
     )
-    first = str(cause).strip().split("\n", 1)[0][:300]
+    first = redact(str(cause)).strip().split("\n", 1)[0][:300]
     return f"{type(cause).__name__}: {first}" if first else type(cause).__name__

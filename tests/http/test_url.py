@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_plus.http import url as urls
-from scrapy_plus.http.url import add_params, canonicalize, clean_url, encode_form, join, site, without_password
+from scrapy_plus.http.url import add_params, canonicalize, clean_url, encode_form, join, site
 
 # The first draw builds tables of all characters, which takes seconds where nothing is cached.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -286,10 +286,6 @@ def test_params_go_before_the_fragment_and_behind_what_is_there():
 def test_a_form_is_encoded_in_the_encoding_of_its_page():
     assert encode_form([("a", "中 "), ("b", 1)], encoding="gb18030") == "a=%D6%D0+&b=1"
 
-
-def test_passwords_are_not_shown():
-    assert without_password("http://user:secret@h.test:81/a@b") == "http://user:***@h.test:81/a@b"
-    assert without_password("http://h.test/a:b@c") == "http://h.test/a:b@c"
 
 
 def test_the_short_ways_are_taken_for_ordinary_links():
