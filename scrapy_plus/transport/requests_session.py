@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import socket
 import ssl
-from base64 import b64encode
 from collections import OrderedDict
-from functools import lru_cache
-from typing import Any, NamedTuple
-from urllib.parse import unquote, unquote_to_bytes, urlsplit
+from typing import Any
+from urllib.parse import unquote
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -24,26 +22,11 @@ from scrapy_plus.errors import ProxyFailed
 from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
-from scrapy_plus.http.url import DEFAULT_PORTS
 from scrapy_plus.rules.addresses import is_guarded
-from scrapy_plus.transport.base import Transport, Unsendable
+from scrapy_plus.transport.base import Transport
 from scrapy_plus.transport.failures import FAILURES, as_download_error
+from scrapy_plus.transport.outgoing import Origin, body_of, fields_of, parse_proxy, proxy_of, serialize, split
 from scrapy_plus.transport.wire import POOLS, Answer, Resolve, socks_pools
-
-_FRAMING = frozenset({"content-length", "transfer-encoding"})
-_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-_BODY_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
-
-
-class Origin(NamedTuple):
-    """What the part of a URL before its path says."""
-
-    scheme: str
-    host: str
-    port: int
-    shown: str
-    userinfo: str
-    authorization: str | None
 
 
 class RequestsTransport(Transport):
@@ -75,7 +58,7 @@ class RequestsTransport(Transport):
     ) -> Response:
         url = request.full_url
         origin, _ = split(url)
-        proxy = request.proxy or (request.meta.get("proxy") if request.has_meta else None)
+        proxy = proxy_of(request)
         prepared = prepare(request, url, origin)
         prepared.only_public = is_guarded(  # type: ignore[attr-defined]
             self._block_private, from_public=request.from_public
@@ -133,7 +116,7 @@ class CrawlAdapter(HTTPAdapter):
         origin, target = split(url)
         headers: dict[str, str] = dict(request.headers)
         proxy_url = proxies[origin.scheme] if proxies else ""
-        proxy = _proxy(proxy_url) if proxy_url else None
+        proxy = parse_proxy(proxy_url) if proxy_url else None
         way = "direct" if proxy is None else _way(origin.scheme, proxy.scheme)
         if proxy is not None and way == "forward":
             target = f"{origin.scheme}://{origin.shown}{target}"
@@ -207,48 +190,11 @@ class CrawlAdapter(HTTPAdapter):
         super().close()
 
 
-def split(url: str) -> tuple[Origin, str]:
-    """A clean http(s) URL as its origin and the target of the request line, which is kept letter by letter."""
-    scheme, _, rest = url.partition("://")
-    at = min((index for index in (rest.find("/"), rest.find("?"), rest.find("#")) if index >= 0), default=len(rest))
-    target = rest[at:].partition("#")[0]
-    return parse_origin(scheme, rest[:at]), target if target[:1] == "/" else f"/{target}"
-
-
-@lru_cache(maxsize=1024)
-def parse_origin(scheme: str, netloc: str) -> Origin:
-    """Host, port and basic authorization. Raises ValueError for a port that is none."""
-    parts = urlsplit(f"{scheme}://{netloc}")
-    host = parts.hostname or ""
-    port = parts.port or DEFAULT_PORTS.get(scheme, 1080)
-    shown = f"[{host}]" if ":" in host else host
-    if port != DEFAULT_PORTS.get(scheme):
-        shown = f"{shown}:{port}"
-    userinfo, at, _ = netloc.rpartition("@")
-    return Origin(scheme, host, port, shown, userinfo, _basic(userinfo) if at else None)
-
-
-def _basic(userinfo: str) -> str:
-    user, _, password = userinfo.partition(":")
-    return "Basic " + b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password)).decode("ascii")
-
-
 def _way(scheme: str, proxy_scheme: str) -> str:
     """How a proxy is used: it is asked for the URL, for a tunnel to the site, or (SOCKS) it is below HTTP."""
     if proxy_scheme.startswith("socks"):
         return "below"
     return "tunnel" if scheme == "https" else "forward"
-
-
-def _proxy(url: str) -> Origin:
-    scheme, separator, netloc = url.rpartition("://")
-    try:
-        origin = parse_origin(scheme.lower() if separator else "http", netloc.partition("/")[0])
-    except ValueError:
-        raise Unsendable("the request's proxy is no URL") from None
-    if not origin.host or origin.scheme not in _PROXY_SCHEMES:
-        raise Unsendable(f"the request's proxy is no URL with a host and one of {', '.join(_PROXY_SCHEMES)}")
-    return origin
 
 
 def _socks_pool(origin: Origin, proxy: Origin, options: dict[str, Any]) -> Any:
@@ -269,45 +215,11 @@ def _socks_pool(origin: Origin, proxy: Origin, options: dict[str, Any]) -> Any:
 
 def prepare(request: Request, url: str, origin: Origin) -> requests.PreparedRequest:
     """The request as `requests` has it, filled by hand: 20 times cheaper than `PreparedRequest.prepare`, which would
-    also rewrite the URL and bring headers of its own. Header names keep their case and order."""
+    also rewrite the URL and bring headers of its own."""
+    body = body_of(request)
     prepared = requests.PreparedRequest()
     prepared.method = request.method
     prepared.url = url
-    headers: dict[str, str] = {"Host": origin.shown}
-    for name, value in request.headers.pairs() if request.has_headers else ():
-        key = name.lower()
-        if key == "host":
-            headers["Host"] = value
-        elif key not in _FRAMING:
-            headers[name] = f"{headers[name]}{'; ' if key == 'cookie' else ', '}{value}" if name in headers else value
-    body = request.body if request.data or request.json is not None else b""
-    if body or request.method in _BODY_EXPECTED:
-        if body and request.content_type and "content-type" not in request.headers:
-            headers["Content-Type"] = request.content_type
-        headers["Content-Length"] = str(len(body))
-    if origin.authorization and "authorization" not in request.headers:
-        headers["Authorization"] = origin.authorization
-    prepared.headers = headers  # type: ignore[assignment]
+    prepared.headers = fields_of(request, origin, body)  # type: ignore[assignment]
     prepared.body = body or None
     return prepared
-
-
-def serialize(method: str, target: str, headers: dict[str, str]) -> bytes:
-    """The head of the request. Raises Unsendable if something in it would end a line, or the request, early."""
-    lines = [f"{method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in headers.items()]]
-    text = "\r\n".join(lines) + "\r\n\r\n"
-    ends = len(lines) + 1
-    if text.count("\n") != ends or text.count("\r") != ends or "\0" in text or " " in target:
-        raise Unsendable("a line break, NUL or space where the request line or a header cannot have one")
-    try:
-        return text.encode("latin-1")
-    except UnicodeEncodeError:
-        return b"\r\n".join(_encode(line) for line in lines) + b"\r\n\r\n"
-
-
-def _encode(line: str) -> bytes:
-    """Latin-1, which gives bytes back as they came in; what it has no letters for as UTF-8, which browsers send."""
-    try:
-        return line.encode("latin-1")
-    except UnicodeEncodeError:
-        return line.encode("utf-8")

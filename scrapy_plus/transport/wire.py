@@ -20,10 +20,8 @@ from urllib3.exceptions import NameResolutionError, NewConnectionError, ProxyErr
 from scrapy_plus.errors import BadAnswer, BodyTruncated, PrivateAddress
 from scrapy_plus.rules.addresses import is_public
 from scrapy_plus.transport.http1 import Frame, Head, frame, parse_head
+from scrapy_plus.transport.outgoing import IDEMPOTENT
 from scrapy_plus.transport.reading import MAX_HEAD_BYTES, Body, Reader, Silence
-
-# These may be sent again when a kept connection turns out to be dead (RFC 9110 §9.2.2).
-IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 # The patched poll() enters the hub, 30 us a call; with a timeout of 0 the system's own never blocks.
 _poll: Callable[[], Any] | None = monkey.get_original("select", "poll") if hasattr(select, "poll") else None
