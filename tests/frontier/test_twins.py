@@ -5,6 +5,7 @@ The memory store is checked by test_histories against a model that is plain enou
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from math import inf
@@ -317,4 +318,4 @@ def test_memory_and_redis_answer_the_same_to_random_histories(twins_redis):
 
 @pytest.mark.long
 def test_memory_and_redis_answer_the_same_to_many_random_histories(twins_redis):
-    compare(twins_redis, examples=1000, steps=60)
+    compare(twins_redis, examples=int(os.environ.get("TWINS_EXAMPLES", "1000")), steps=60)

