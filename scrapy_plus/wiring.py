@@ -28,7 +28,7 @@ from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.pace import Pace
 from scrapy_plus.stores import MemoryStore, RedisStore, begin, concurrency_of, open_store, pace_of
-from scrapy_plus.transport.base import Transport
+from scrapy_plus.transport.base import Transport, curl_is_missing
 from scrapy_plus.transport.requests_session import RequestsTransport
 
 
@@ -201,9 +201,17 @@ def build_scheduler(spider: Spider, settings: Settings, committer: Committer, st
 
 
 def build_transport(settings: Settings) -> Transport:
-    return RequestsTransport(
-        verify_tls=settings.VERIFY_TLS, pool_size=settings.CONCURRENT_REQUESTS, block_private=settings.BLOCK_PRIVATE
-    )
+    """The transport that TRANSPORT names. Raises SettingsError if it is libcurl's, which cannot be had here."""
+    options: dict[str, Any] = {"verify_tls": settings.VERIFY_TLS, "block_private": settings.BLOCK_PRIVATE}
+    missing = ""
+    if settings.TRANSPORT != "requests" and not (missing := curl_is_missing()):
+        from scrapy_plus.transport.curl import CurlTransport
+
+        # What is in use counts too; the idle ones are those of sites that had their turn a moment ago.
+        return CurlTransport(**options, max_connections=max(256, 2 * settings.CONCURRENT_REQUESTS))
+    if settings.TRANSPORT == "curl":
+        raise SettingsError(f"TRANSPORT = 'curl' needs libcurl: {missing}; pip install 'scrapyplus[speed]'")
+    return RequestsTransport(**options, pool_size=settings.CONCURRENT_REQUESTS)
 
 
 def _slot_pace(settings: Settings, slot: Mapping[str, Any]) -> Pace:

@@ -157,6 +157,12 @@ DOWNLOAD_FAIL_ON_DATALOSS = download(
     'Whether a body that ends too early is a failure; else it is used, with "dataloss" in response.flags.',
     boolean(),
 )
+TRANSPORT = download(
+    "auto",
+    "What pages are fetched with: curl, which is libcurl and the fastest (pip install scrapyplus[speed]), requests, or "
+    "auto, curl where it is installed.",
+    choice("auto", "curl", "requests"),
+)
 VERIFY_TLS = download(
     True,
     "Whether the certificates of https sites are checked.",

@@ -32,7 +32,7 @@ class Transport(ABC):
     ) -> Response:
         """The answer, its body still compressed. Raises subclasses of DownloadError only.
 
-        `timeout_seconds` bounds each wait for the network; the deadline over all of them is the caller's
+        `timeout_seconds` bounds each wait for the network, or all of them together; the deadline is the caller's
         `gevent.Timeout`, which may pass through at any wait and must leave no socket behind. A body over `max_bytes`
         is BodyTooLarge before it is read whole. A body that ends early is BodyTruncated; without `fail_on_dataloss`
         it is given as far as it came, flagged "dataloss". The flag "partial" marks a body that only the end of the
@@ -44,3 +44,16 @@ class Transport(ABC):
     def close(self) -> None:
         """Closes the connections kept for reuse."""
         return None
+
+
+def curl_is_missing() -> str:
+    """Why the transport on libcurl cannot be had, or nothing if it can."""
+    try:
+        import pycurl
+    except ImportError as error:
+        return f"pycurl is not installed ({error})"
+    if not pycurl.version_info()[4] & pycurl.VERSION_ASYNCHDNS:
+        return "this libcurl looks names up while everything else waits"
+    if not hasattr(pycurl, "PREREQFUNCTION"):
+        return f"this pycurl is too old ({pycurl.version})"
+    return ""

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from scrapy_plus.transport.base import Transport
+from scrapy_plus.transport.base import Transport, curl_is_missing
 from scrapy_plus.transport.requests_session import RequestsTransport
 
-TRANSPORTS = {"requests": RequestsTransport}
+TRANSPORTS: dict[str, type[Transport]] = {"requests": RequestsTransport}
+if not curl_is_missing():
+    from scrapy_plus.transport.curl import CurlTransport
+
+    TRANSPORTS["curl"] = CurlTransport
 
 
 @pytest.fixture(params=sorted(TRANSPORTS))

@@ -17,6 +17,7 @@ from scrapy_plus.errors import (
     ProxyFailed,
     TlsFailed,
 )
+from scrapy_plus.transport.requests_session import RequestsTransport
 from tests.transport.asking import fetch
 from tests.transport.servers import (
     OK,
@@ -173,7 +174,8 @@ def test_a_socks_proxy_that_is_not_there_is_the_proxys_failure(transport):
         fetch(transport, "http://site.test/", proxy=f"socks5://us:secret@127.0.0.1:{free_port()}")
 
 
-def test_a_socks_proxy_without_its_library_says_what_to_install(transport, monkeypatch):
+def test_a_socks_proxy_without_its_library_says_what_to_install(monkeypatch):
+    transport = RequestsTransport()
     monkeypatch.setitem(sys.modules, "socks", None)
     monkeypatch.delitem(sys.modules, "urllib3.contrib.socks", raising=False)
     with warnings.catch_warnings():

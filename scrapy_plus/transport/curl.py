@@ -1,0 +1,139 @@
+"""The transport on libcurl, by way of `curl_wire`: from a Request to its lines, from an answer to its Response."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from scrapy_plus.http.headers import Headers
+from scrapy_plus.http.request import Request
+from scrapy_plus.http.response import Response
+from scrapy_plus.rules.addresses import is_guarded
+from scrapy_plus.transport.base import Transport, Unsendable
+from scrapy_plus.transport.curl_failures import TooStrict
+from scrapy_plus.transport.curl_wire import Ask, CurlWire
+from scrapy_plus.transport.http1 import parse_head
+from scrapy_plus.transport.outgoing import (
+    IDEMPOTENT,
+    Origin,
+    body_of,
+    check_lines,
+    encode_line,
+    fields_of,
+    parse_proxy,
+    proxy_of,
+    split,
+)
+from scrapy_plus.transport.requests_session import RequestsTransport
+from scrapy_plus.transport.wire import Resolve
+
+_KNOWN_FIELDS = 1024
+_NOWHERE = Origin("http", "", 80, "", "", None)
+
+
+class CurlTransport(Transport):
+    """Fetches through libcurl.
+
+    `verify_tls` may name a file of certificates to trust instead of those of `certifi`; `client_certificate` is a PEM
+    file with a certificate and its key. `max_connections` are kept in all. `block_private` is one of
+    `rules.addresses.MODES`; `resolve` stands for `socket.getaddrinfo`.
+    """
+
+    def __init__(
+        self,
+        *,
+        verify_tls: bool | str = True,
+        client_certificate: str | None = None,
+        connect_timeout_seconds: float | None = None,
+        max_connections: int = 256,
+        block_private: str = "off",
+        resolve: Resolve = socket.getaddrinfo,
+    ) -> None:
+        self._second: RequestsTransport | None = None
+        self._options: dict[str, Any] = {"verify_tls": verify_tls, "block_private": block_private, "resolve": resolve}
+        self._wire = CurlWire(
+            verify_tls=verify_tls,
+            client_certificate=client_certificate,
+            connect_timeout_seconds=connect_timeout_seconds,
+            max_connections=max_connections,
+            resolve=resolve,
+        )
+        self._block_private = block_private
+        self._known_lines: dict[Any, tuple[bytes, ...]] = {}
+
+    def fetch(
+        self, request: Request, *, timeout_seconds: float, max_bytes: int, fail_on_dataloss: bool = True
+    ) -> Response:
+        url = request.full_url
+        proxy = proxy_of(request)
+        through = parse_proxy(proxy) if proxy else None
+        method, body = request.method, b""
+        at = url.find("/", 8)
+        if method == "GET" and at > 0 and "@" not in url and "?" not in url[:at] and not _has_body(request):
+            root, target = url[:at], url[at:]
+            lines = self._plain_lines(request)
+        else:
+            body = body_of(request)
+            origin, target = split(url)
+            root = f"{origin.scheme}://{origin.shown}"
+            lines = lines_of(fields_of(request, origin, body), origin.shown)
+        if " " in target or not target.isprintable():
+            raise Unsendable("a line break, NUL or space where the request line or a header cannot have one")
+        only_public = through is None and is_guarded(self._block_private, from_public=request.from_public)
+        ask = Ask(root, target, lines, timeout_seconds, max_bytes, method, body, through, only_public)
+        try:
+            answer = self._wire.exchange(ask, fail_on_dataloss=fail_on_dataloss)
+        except TooStrict:
+            if method not in IDEMPOTENT:
+                raise
+            return self._lenient().fetch(
+                request, timeout_seconds=timeout_seconds, max_bytes=max_bytes, fail_on_dataloss=fail_on_dataloss
+            )
+        head = parse_head(answer.head)
+        response = Response(url, head.status, Headers(head.fields), answer.body, request=request, flags=answer.flags)
+        response.ip_address = answer.ip_address
+        return response
+
+    def _plain_lines(self, request: Request) -> tuple[bytes, ...]:
+        """The lines of a GET's head; most requests of a crawl have the same."""
+        key = tuple(request.headers.pairs()) if request.has_headers else ()
+        lines = self._known_lines.get(key)
+        if lines is None:
+            if len(self._known_lines) >= _KNOWN_FIELDS:
+                self._known_lines.clear()
+            lines = self._known_lines[key] = lines_of(fields_of(request, _NOWHERE, b""), "")
+        return lines
+
+    def _lenient(self) -> RequestsTransport:
+        """For the few servers whose heads have lines that are none: other clients pass them over, libcurl does not."""
+        if self._second is None:
+            self._second = RequestsTransport(**self._options)
+        return self._second
+
+    def close(self) -> None:
+        self._wire.close()
+        if self._second is not None:
+            self._second.close()
+
+
+def _has_body(request: Request) -> bool:
+    return bool(request.data) or request.json is not None
+
+
+def lines_of(fields: dict[str, str], host: str) -> tuple[bytes, ...]:
+    """The fields as libcurl takes them, without those that it says itself; a name alone keeps it from saying one.
+
+    Raises Unsendable for a line break in one of them.
+    """
+    lines = []
+    names = set()
+    for name, value in fields.items():
+        key = name.lower()
+        names.add(key)
+        if key == "content-length" or (key == "host" and value == host):
+            continue
+        line = f"{name}: {value}" if value else f"{name};"
+        check_lines(line)
+        lines.append(encode_line(line))
+    lines += [b"%s:" % name for name in (b"Accept", b"Expect", b"Content-Type") if name.decode().lower() not in names]
+    return tuple(lines)
