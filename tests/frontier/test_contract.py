@@ -39,6 +39,12 @@ def test_a_payload_comes_back_byte_for_byte(frontier, worker):
     assert worker.lease()[0].payload == payload
 
 
+def test_each_lease_names_the_site_of_its_request(frontier, worker):
+    sites = ["http://a:80", "http://b:80", "http://a:80"]
+    frontier.offer([record(str(number), site=site) for number, site in enumerate(sites)])
+    assert [lease.site for lease in sorted(worker.lease(3))] == sites
+
+
 def test_an_id_may_be_any_twenty_bytes(frontier, worker):
     ids = [bytes(20), b"\xff" * 20, b"\r\n" * 10, b"a" * 20]
     frontier.offer([record("x")._replace(id=id) for id in ids])

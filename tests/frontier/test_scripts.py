@@ -93,6 +93,27 @@ def test_a_site_whose_pause_ends_this_very_moment_is_open(redis_client):
     assert frontier.audit() == []
 
 
+def test_the_audit_finds_nothing_wrong_with_a_site_wherever_it_stands(redis_client):
+    clock = Clock()
+    frontier = redis_frontier(redis_client, clock)
+    frontier.offer([record("a"), record("b"), record("c", site="http://other:80")])
+    for stands, change in (
+        (frontier.keys.open, {}),
+        (frontier.keys.paced, {"delay_seconds": 5.0}),
+        (frontier.keys.paced, {"delay_seconds": 0.0, "limit": 1}),
+        (frontier.keys.waiting, {"paused_until": FUTURE + clock.time + 5}),
+    ):
+        frontier.set_site(SITE, **change)
+        assert redis_client.zscore(stands, 1) is not None
+        assert frontier.audit() == []
+    clock.advance(5)
+    assert frontier.audit() == [], "it wakes when somebody asks"
+    clock.advance(1)
+    assert frontier.audit() == []
+    redis_client.zadd(frontier.keys.waiting, {"1": 1, "2": 1})
+    assert len(frontier.audit()) == 2
+
+
 def test_what_a_torn_split_had_copied_is_not_seen_once_it_was_forgotten(redis_client):
     from tests.frontier.test_torn import Died, crowded, cut_after
 
