@@ -139,6 +139,7 @@ class Committer:
         self._end(id)
 
     def fetched(self, id: bytes, token: Token) -> None:
+        """A slot of the site is free: told at once, as others may be waiting for it."""
         self._outbox.fetched.append((id, token))
         self._put()
 
@@ -187,7 +188,7 @@ class Committer:
         now = time.monotonic()
         times = [IDLE_SECONDS]
         if len(self._outbox):
-            if len(self._outbox.pages) >= PAGES_A_CALL or self._room():
+            if self._outbox.fetched or len(self._outbox.pages) >= PAGES_A_CALL or self._room():
                 return 0.0
             times.append(self._outbox.since + LINGER_SECONDS - now)
         if self._room() or not self._prefetch:

@@ -177,8 +177,12 @@ class Scheduler:
         return request
 
     def fetched(self, request: Request) -> None:
-        """The answer's body is read: the site may be asked again, though the page is still worked on."""
-        self.committer.fetched(request.lease.id, request.lease.token)
+        """The answer's body is read: the site may be asked again, though the page is still worked on.
+
+        Nobody waits for a site without a delay or a limit, so nothing is sent of it: that would be a call more a page.
+        """
+        if request.lease.is_limited:
+            self.committer.fetched(request.lease.id, request.lease.token)
 
     def is_ours(self, request: Request) -> bool:
         """Whether nobody else was given this request meanwhile; what it led to must not be written then."""

@@ -31,7 +31,10 @@ class Record(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A request handed out for a while. `attempt` counts its retries so far, `lost` the workers that died with it."""
+    """A request handed out for a while. `attempt` counts its retries so far, `lost` the workers that died with it.
+
+    `is_limited`: its site has a delay or a limit, so others may wait for its slot until `fetched` is told of it.
+    """
 
     id: bytes
     token: Token
@@ -39,6 +42,7 @@ class Lease(NamedTuple):
     site: str
     attempt: int = 0
     lost: int = 0
+    is_limited: bool = False
 
 
 class LeaseAnswer(NamedTuple):
@@ -200,7 +204,10 @@ class Frontier(ABC):
 
     @abstractmethod
     def fetched(self, leases: Iterable[tuple[bytes, Token]]) -> None:
-        """The bodies of these are read: their sites' slots are free, though the pages are still being worked on."""
+        """The bodies of these are read: their sites' slots are free, though the pages are still being worked on.
+
+        Of use for sites with a delay or a limit only; a slot that nobody told of is free when the lease ends.
+        """
 
     # -- settling -----------------------------------------------------------------------------------------------------
 

@@ -172,7 +172,8 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         return self._lease_of(id, token, site.name)
 
     def _lease_of(self, id: bytes, token: Token, site: str) -> Lease:
-        return Lease(id, token, self._backup[id], site, self._attempts.get(id, 0), self._lost.get(id, 0))
+        is_limited = self._queues.site(site).pace.is_limited
+        return Lease(id, token, self._backup[id], site, self._attempts.get(id, 0), self._lost.get(id, 0), is_limited)
 
     def _wake(self, now: float) -> None:
         self._queues.wake(now)

@@ -93,8 +93,8 @@ def read_lease(answer: Sequence[Any], worker: str) -> LeaseAnswer:
     state, wait_ms, leases = answer
     return LeaseAnswer(
         [
-            Lease(id, (worker, int(number)), payload, text(site), attempt, lost)
-            for id, number, payload, site, attempt, lost in leases
+            Lease(id, (worker, int(number)), payload, text(site), attempt, lost, bool(is_limited))
+            for id, number, payload, site, attempt, lost, is_limited in leases
         ],
         None if wait_ms < 0 else wait_ms / 1000,
         text(state),

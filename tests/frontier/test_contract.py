@@ -239,6 +239,17 @@ def test_a_limit_holds_requests_back_until_one_is_off_the_wire(frontier, worker)
     assert names(worker.lease(1)) == ["d"]
 
 
+@pytest.mark.parametrize(
+    ("pace", "is_limited"), [({}, False), ({"limit": 1}, True), ({"delay_seconds": 9.0}, True), ({"limit": 0}, False)]
+)
+def test_a_lease_says_whether_others_may_wait_for_its_slot(frontier, worker, pace, is_limited):
+    frontier.set_site(SITE, **pace)
+    frontier.offer([record("a")])
+    [lease] = worker.lease()
+    assert lease.is_limited is is_limited
+    assert frontier.lease("w", 0, 1).leases == [lease], "also when it is asked again"
+
+
 @pytest.mark.parametrize("end", ["ack", "retry", "bury", "release", "reap"])
 def test_every_end_of_a_lease_frees_the_sites_slot(frontier, worker, clock, end):
     frontier.set_site(SITE, limit=1)

@@ -6,7 +6,8 @@ local site_names = {}
 
 local function lease_of(id, token_number, n, value)
   site_names[n] = site_names[n] or call('HGET', NAMES, n) or ''
-  return { id, token_number, sub(value, 14), site_names[n], count_of(RETRY, id), count_of(LOST, id) }
+  local is_limited = site(n).paced and 1 or 0
+  return { id, token_number, sub(value, 14), site_names[n], count_of(RETRY, id), count_of(LOST, id), is_limited }
 end
 
 -- Leases for some ids of one site, with tokens from `base` on; an entry without a body, or leased already, is left out.
