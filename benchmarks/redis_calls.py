@@ -8,7 +8,7 @@ commands that reached the server, those for each page, and microseconds of Redis
 
 from __future__ import annotations
 
-import scrapy_plus  # isort: skip
+import scrapy_plus  # noqa: F401  isort: skip
 
 import argparse
 import platform
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from benchmarks.speed import CONCURRENCY, PagesSpider
 from scrapy_plus import Engine
@@ -65,7 +67,7 @@ def main() -> None:
         try:
             assert site.stdout is not None
             url = f"http://127.0.0.1:{site.stdout.readline().strip()}/0"
-            client = redis.Redis(unix_socket_path=socket, retry=redis.retry.Retry(redis.backoff.ConstantBackoff(0.1), 50))
+            client = redis.Redis(unix_socket_path=socket, retry=Retry(ConstantBackoff(0.1), 50))
             version = client.info("server")["redis_version"]
             cpu = client.info("cpu")["used_cpu_user"]
             crawl(url, f"unix://{socket}", given.pages)

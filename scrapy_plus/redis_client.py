@@ -154,7 +154,10 @@ def check_server(client: redis.Redis) -> list[str]:
         facts = _info(client)
         _refuse_old(facts.get("redis_version"), address)
         if "aof_enabled" not in facts:
-            return [f"{address} may not be asked how it keeps its data (INFO is forbidden for this user)"]
+            return [
+                f"{address} may not be asked how it keeps its data (INFO is forbidden for this user), nor whether it "
+                "was restarted, after which a crawl must be looked through; allow it: ACL SETUSER ... +info"
+            ]
         lines = (_eviction(facts), _persistence(client, facts), _replica(facts))
         return [f"{address} {line}" for line in lines if line]
 

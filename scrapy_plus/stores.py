@@ -21,6 +21,7 @@ from scrapy_plus.core.started import StartedFile
 from scrapy_plus.embedded import EmbeddedRedis, open_embedded
 from scrapy_plus.errors import NodesAlive, UsageError
 from scrapy_plus.frontier.base import Frontier
+from scrapy_plus.frontier.keys import crawl_prefix
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.frontier.stored_items import StoredItems
@@ -115,11 +116,11 @@ class RedisStore:
         if address is None:
             address = self._start_embedded(folder)
         self._address: RedisAddress = address
-        prefix, more = before_tag(settings.as_dict())
+        self._before, more = before_tag(settings.as_dict())
         for note in (*notes, *more):
             log.warning("%s", note)
-        name = project_name(settings.PROJECT_NAME, folder, is_embedded=self._embedded is not None)
-        self._tag = f"{prefix}{{{name}:%s{f':{settings.JOB}' if settings.JOB else ''}}}"
+        self._project = project_name(settings.PROJECT_NAME, folder, is_embedded=self._embedded is not None)
+        self._job: str = settings.JOB
         if NODE not in os.environ:
             self._look_at_server()
 
@@ -142,7 +143,7 @@ class RedisStore:
         return frontier
 
     def _connect(self, spider_name: str, settings: Settings) -> RedisFrontier:
-        prefix = self._tag % spider_name
+        prefix = self._prefix(spider_name)
         return RedisFrontier(
             make_client(self._address),
             prefix,
@@ -159,7 +160,10 @@ class RedisStore:
     def stored_items(self, spider_name: str, settings: Settings) -> StoredItems:
         """The items of this spider's crawl, for those who only read."""
         retry_seconds = settings.REDIS_RETRY_SECONDS or float("inf")
-        return StoredItems(make_client(self._address), self._tag % spider_name, retry_seconds=retry_seconds)
+        return StoredItems(make_client(self._address), self._prefix(spider_name), retry_seconds=retry_seconds)
+
+    def _prefix(self, spider_name: str) -> str:
+        return crawl_prefix(self._project, spider_name, self._job, before=self._before)
 
     def committer(self, frontier: Frontier, settings: Settings) -> Committer:
         """One that makes the calls in a greenlet; a worker process bears the name that its supervisor gave it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scrapy_plus.errors import SettingsError
+
 NAMES = (
     "meta", "req", "open", "paced", "waiting", "alone", "leases", "owner", "delayed", "dead", "why",
     "retry", "lost", "last", "started", "sites", "names", "nodes", "facts", "stats", "items",
@@ -12,11 +14,16 @@ NAMES = (
 def crawl_prefix(project: str, spider: str, job: str = "", *, before: str = "") -> str:
     """What all keys of a crawl begin with: `before{project:spider:job}`.
 
-    Braces would end the hash tag early, and colons make one crawl look like another, so names cannot have them.
+    Braces would end the hash tag early, and colons make one crawl look like another (at the end they cannot).
+    Raises: SettingsError for a name that has one.
     """
-    for name in (project, spider, job):
-        if set(name) & set("{}:"):
-            raise ValueError(f"{name!r} cannot name a crawl in Redis: it has one of the characters {{ }} :")
+    for what, name, refused in (
+        ("PROJECT_NAME", project, "{}:"), ("the spider's name", spider, "{}:"), ("JOB", job, "{}")
+    ):  # fmt: skip
+        if set(name) & set(refused):
+            raise SettingsError(
+                f"{what} = {name!r} cannot name a crawl in Redis, where {' '.join(refused)} have a meaning; change it"
+            )
     return f"{before}{{{':'.join(part for part in (project, spider, job) if part)}}}"
 
 

@@ -41,6 +41,10 @@ _PASSING_CLASSES = (
 _UNKNOWN_OUTCOME = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
 
+UNTOLD = "untold"
+"""The run id of a server that does not tell it: its user may not ask INFO."""
+
+
 class NoCrawl(FrontierError):
     """The server knows nothing of this crawl: it was never opened, or all was taken away."""
 
@@ -179,8 +183,12 @@ class Server:
         """
         connection.on_connect()
         connection.send_command("INFO", "server")
-        found = re.search(rb"run_id:(\w+)", _bytes(connection.read_response()))
-        self.run_id = found[1].decode() if found else ""
+        try:
+            found = re.search(rb"run_id:(\w+)", _bytes(connection.read_response()))
+        except redis.exceptions.NoPermissionError:
+            # Then a restart goes unnoticed, and what a torn log left half done stays so until somebody repairs it.
+            found = None
+        self.run_id = found[1].decode() if found else UNTOLD
         if self._is_new() and self._meeter != threading.get_ident():
             raise _NotMet
 

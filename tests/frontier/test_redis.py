@@ -11,7 +11,7 @@ import gevent
 import pytest
 import redis
 
-from scrapy_plus.errors import FrontierError, FrontierUnavailable
+from scrapy_plus.errors import FrontierError, FrontierUnavailable, SettingsError
 from scrapy_plus.frontier import redis_mending
 from scrapy_plus.frontier.base import Ask, Page
 from scrapy_plus.frontier.cache import SeenCache
@@ -419,9 +419,12 @@ def test_items_can_be_a_list_that_consumers_pop(redis_client):
 def test_names_of_crawls_cannot_run_into_each_other():
     assert crawl_prefix("shop", "books") == "{shop:books}"
     assert crawl_prefix("shop", "books", "may", before="sp:") == "sp:{shop:books:may}"
+    assert crawl_prefix("shop", "books", "10:30") == "{shop:books:10:30}", "the last may have colons"
     for bad in ("a:b", "a{b", "a}b"):
-        with pytest.raises(ValueError, match="cannot name a crawl"):
+        with pytest.raises(SettingsError, match="the spider's name = .* cannot name a crawl"):
             crawl_prefix("shop", bad)
+    with pytest.raises(SettingsError, match="JOB"):
+        crawl_prefix("shop", "books", "{may}")
     with pytest.raises(AttributeError, match="no key"):
         Keys("{x}").nothing  # noqa: B018
 
@@ -602,3 +605,18 @@ def test_a_site_in_a_pause_is_audited_as_waiting(frontier):
     frontier.offer([record("a")])
     frontier.set_site(SITE, paused_until=frontier.now() + 60)
     assert frontier.audit() == []
+
+
+def test_a_user_who_may_not_ask_info_can_crawl(own_redis, redis_client):
+    redis_client.execute_command("ACL", "SETUSER", "crawler", "on", ">hush", "~{*", "+@all", "-@dangerous", "-info")
+    try:
+        user = redis.Redis(unix_socket_path=own_redis.socket, username="crawler", password="hush")
+        frontier = redis_frontier(user)
+        worker = Worker(frontier)
+        frontier.seed(0, 1, [record("a")], finished=True)
+        worker.ack(*worker.lease())
+        assert frontier.finish() and frontier.audit() == []
+        again = redis_frontier(user, prefix=frontier.keys.prefix)
+        assert again.counts().done == 1
+    finally:
+        redis_client.execute_command("ACL", "DELUSER", "crawler")
