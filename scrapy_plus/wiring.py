@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from scrapy_plus import web_policies
 from scrapy_plus.conf.settings import Settings, load_settings
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.crawl import Crawl
@@ -259,6 +260,7 @@ def _downloader_defaults(settings: Settings) -> list[Any]:
     """Outermost first, in the order that downloader_middlewares explains."""
     made = downloader_middlewares
     parts: list[Any] = [made.DefaultHeaders(settings.DEFAULT_REQUEST_HEADERS, user_agent=settings.USER_AGENT)]
+    parts.extend(web_policies.outer(settings))
     if settings.REDIRECT_ENABLED:
         parts.append(made.Redirect(settings.REDIRECT_MAX_TIMES, priority_adjust=settings.REDIRECT_PRIORITY_ADJUST))
     if settings.RETRY_ENABLED:

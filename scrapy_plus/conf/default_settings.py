@@ -28,6 +28,9 @@ from scrapy_plus.conf.options import (
     text,
 )
 from scrapy_plus.conf.redis_settings import *  # noqa: F403
+from scrapy_plus.conf.redis_settings import __all__ as _of_redis
+from scrapy_plus.conf.web_settings import *  # noqa: F403
+from scrapy_plus.conf.web_settings import __all__ as _of_the_web
 from scrapy_plus.version import __version__
 
 count = number(0, whole=True)
@@ -417,4 +420,4 @@ PANEL = log(
 
 # What a project's `import *` gets: the names of settings, nothing that would hide a module of its own.
 __all__ = [name for name, value in list(globals().items()) if isinstance(value, Option)]
-__all__.sort(key=lambda name: globals()[name].group == "Redis")
+__all__.sort(key={**dict.fromkeys(__all__, 0), **dict.fromkeys(_of_the_web, 1), **dict.fromkeys(_of_redis, 2)}.get)

@@ -39,7 +39,7 @@ _ROWS = (
     ("IMAGES_STORE IMAGES_EXPIRES IMAGES_THUMBS IMAGES_URLS_FIELD", "there is no pipeline for images"),
     ("FEED_STORAGES FEED_EXPORTERS FEED_URI_PARAMS FEED_EXPORT_BATCH_ITEM_COUNT", "use FEEDS, or write a pipeline"),
     ("FEED_EXPORT_INDENT FEED_STORE_EMPTY FEED_TEMPDIR", "files are written as they always are"),
-    ("METAREFRESH_* AJAXCRAWL_ENABLED", "redirects inside a page are not followed"),
+    ("AJAXCRAWL_ENABLED", "pages are crawled as their links name them"),
     ("REFERER_ENABLED REFERRER_POLICY", "no Referer is sent; set the header on the request"),
     ("RETRY_PRIORITY_ADJUST RETRY_EXCEPTIONS", "what may pass is retried, at the request's own priority"),
     ("STATS_CLASS STATS_DUMP STATSMAILER_RCPTS DOWNLOADER_STATS DEPTH_STATS_VERBOSE", "statistics are always kept"),

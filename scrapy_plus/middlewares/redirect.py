@@ -51,8 +51,10 @@ class Redirect:
         return hop(request, response.status_code, location, priority_adjust=self._priority_adjust)
 
 
-def hop(request: Request, status: int, location: str, *, priority_adjust: int = 0) -> Request:
-    """The request that a redirect of `request` asks for. Raises BadRedirect."""
+def hop(
+    request: Request, status: int, location: str, *, priority_adjust: int = 0, reason: int | str | None = None
+) -> Request:
+    """The request that a redirect of `request` asks for; `reason`: why, if not by its status. Raises BadRedirect."""
     url = target(request.full_url, location, fragment=request.url.partition("#")[2])
     method = method_after(status, request.method)
     is_same_origin = site(url) == site(request.url)
@@ -70,7 +72,7 @@ def hop(request: Request, status: int, location: str, *, priority_adjust: int = 
             **request.meta,
             "redirect_times": int(request.meta.get("redirect_times", 0)) + 1,
             "redirect_urls": passed,
-            "redirect_reasons": [*request.meta.get("redirect_reasons", ()), status],
+            "redirect_reasons": [*request.meta.get("redirect_reasons", ()), reason or status],
         },
         **({} if method == request.method else {"data": None, "json": None}),
     )
