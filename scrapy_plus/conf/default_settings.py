@@ -420,4 +420,4 @@ PANEL = log(
 
 # What a project's `import *` gets: the names of settings, nothing that would hide a module of its own.
 __all__ = [name for name, value in list(globals().items()) if isinstance(value, Option)]
-__all__.sort(key={**dict.fromkeys(__all__, 0), **dict.fromkeys(_of_the_web, 1), **dict.fromkeys(_of_redis, 2)}.get)
+__all__.sort(key=lambda name: 2 if name in _of_redis else int(name in _of_the_web))
