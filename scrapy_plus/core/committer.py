@@ -27,15 +27,19 @@ IDLE_SECONDS = 0.45
 FINISH_SECONDS = 2.0
 LINGER_SECONDS = 0.2
 PAGES_A_CALL = 16
+LATE_SECONDS = 0.1
+"""A request of a site with a pace that starts later than this after it was handed out comes too close to the next."""
+LATE_REMEMBERED = 1000
 Taken = list[bool] | None
 
 
 @dataclass(slots=True)
 class Held:
-    """A lease of this process: its proof, when it was last known to be ours, and when it was started (0: not yet)."""
+    """A lease of this process: its proof, when it was last known to be ours, came, and was started (0: not yet)."""
 
     token: Token
     renewed_at: float
+    came_at: float
     started_at: float = 0.0
 
 
@@ -98,6 +102,7 @@ class Committer:
         self._inbox: deque[Lease] = deque()
         self._outbox = Outbox()
         self._sending: set[bytes] = set()
+        self._late: set[bytes] = set()
         self._wanted = Event()
         self._next_ask = 0.0
         self._next_finish = 0.0
@@ -114,15 +119,30 @@ class Committer:
         while self._inbox:
             lease = self._inbox.popleft()
             held = self.held.get(lease.id)
-            if held is not None and lease.id not in self.lost:
+            if held is not None and self._is_late(lease, held):
+                self.release(lease.id, lease.token)
+            elif held is not None and lease.id not in self.lost:
                 held.started_at = time.monotonic()
                 if self._started is not None:
                     self._started.add(lease.id)
                 self._wake_if_hungry()
                 return lease
-            self.forget(lease.id)
+            else:
+                self.forget(lease.id)
         self._wake_if_hungry()
         return None
+
+    def _is_late(self, lease: Lease, held: Held) -> bool:
+        """Whether it goes back for its site's pace: once only, as a process that is always busy must go on too."""
+        if not self.is_remote or not lease.is_limited or time.monotonic() - held.came_at <= LATE_SECONDS:
+            return False
+        if lease.id in self._late:
+            self._late.discard(lease.id)
+            return False
+        if len(self._late) >= LATE_REMEMBERED:
+            self._late.clear()
+        self._late.add(lease.id)
+        return True
 
     def settle(self, page: Page, then: Callable[[Taken], None]) -> None:
         """Hands in a page; `then` is told which of its children were taken, or None if it was ours no more."""
@@ -227,7 +247,7 @@ class Committer:
         now = time.monotonic()
         self._base += len(answer.leases)
         for lease in answer.leases:
-            self.held[lease.id] = Held(lease.token, now)
+            self.held[lease.id] = Held(lease.token, now, now)
             self._inbox.append(lease)
         self.state = answer.state
         self.wait_seconds = answer.wait_seconds
