@@ -133,3 +133,24 @@ def test_what_a_torn_split_had_copied_is_not_seen_once_it_was_forgotten(redis_cl
     redis_client.hset(frontier.keys.meta, "fill", 0)
     again.offer([record("z")])
     assert again.offer(records) == [True] * 60
+
+
+# -- handing out ------------------------------------------------------------------------------------------------------
+
+
+def test_what_has_left_its_lease_is_not_given_again_with_the_answer_that_got_lost(frontier):
+    frontier.offer([record(name) for name in "abc"])
+    leases = frontier.lease("w", 0, 3).leases
+    frontier.retry(leases[0].id, leases[0].token, 60)
+    frontier.release([(leases[1].id, leases[1].token)])
+    assert frontier.lease("w", 0, 3).leases == leases[2:]
+
+
+@pytest.mark.parametrize("queue", ["queue", "alone"])
+def test_an_entry_of_a_queue_without_a_request_is_dropped_when_it_is_met(redis_client, frontier, queue):
+    frontier.offer([record("a")])
+    key = frontier.keys.queue(1) if queue == "queue" else frontier.keys.alone
+    redis_client.zadd(key, {b"x" * 20: -1})
+    assert [lease.id for lease in frontier.lease("w", 0, 1).leases] == [record("a").id]
+    assert redis_client.zcard(key) == 0
+    assert redis_client.zrange(frontier.keys.leases, 0, -1) == [record("a").id]
