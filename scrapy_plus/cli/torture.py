@@ -12,7 +12,6 @@ import gevent
 
 from scrapy_plus.cli.base import Command
 
-EXIT_TERMINATED = 143
 HELP = {
     "kill": ("--kills", "kill -9 of slaves, workers and the master"),
     "redis_kill": ("--redis-kills", "kill -9 of Redis, with appendfsync always and everysec in turn"),
@@ -66,7 +65,7 @@ def torture_command(
 
     logging.getLogger("scrapy_plus").setLevel(logging.ERROR)  # what breaks here is broken on purpose
     main = gevent.getcurrent()
-    gevent.signal_handler(signal.SIGTERM, lambda: gevent.kill(main, SystemExit(EXIT_TERMINATED)))  # with its processes
+    gevent.signal_handler(signal.SIGTERM, lambda: gevent.kill(main, SystemExit()))  # with its processes
     given = {name: count for name, count in asked.items() if count is not None}
     seed = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     plan = Plan(

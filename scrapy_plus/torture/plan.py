@@ -81,23 +81,33 @@ class Plan:
 
 
 def torture(plan: Plan, tell: Callable[[str], None]) -> Tally:
-    """Plays all rounds; `tell` is given a line for each. The folder of a round that failed is kept, and named."""
+    """Plays all rounds; `tell` is given a line for each. The folder of a round that failed is kept, and named.
+
+    If it is ended from outside, what was played until then is told, and is not good.
+    """
     tally = Tally(plan.seed)
-    dice = random.Random(plan.seed)
     began = time.monotonic()
+    try:
+        _play(plan, tally, tell, began + plan.seconds)
+    except (KeyboardInterrupt, SystemExit):
+        tally.problems.append("ended from outside, before all was played")
+    tally.seconds = time.monotonic() - began
+    return tally
+
+
+def _play(plan: Plan, tally: Tally, tell: Callable[[str], None], until: float) -> None:
+    dice = random.Random(plan.seed)
     for cast, events in plan.phases(dice):
         killer = Killer(events)
         is_storm = set(events) <= set(STORM)
         played = 0
         while not played or killer.events or (is_storm and played < plan.rounds):
             fsync = FSYNC[played % 2] if is_storm else "everysec"
-            _round(plan, replace(cast, fsync=fsync), killer, tally, dice, tell, began + plan.seconds)
+            _round(plan, replace(cast, fsync=fsync), killer, tally, dice, tell, until)
             played += 1
-            if tally.problems or time.monotonic() > began + plan.seconds:
+            if tally.problems or time.monotonic() > until:
                 break
-    _tiny_crawls(plan, tally, dice, tell, began + plan.seconds)
-    tally.seconds = time.monotonic() - began
-    return tally
+    _tiny_crawls(plan, tally, dice, tell, until)
 
 
 def _tiny_crawls(plan: Plan, tally: Tally, dice: random.Random, tell: Callable[[str], None], until: float) -> None:

@@ -65,14 +65,16 @@ def test_kills_of_processes_and_of_redis_and_cut_connections_lose_nothing():
     assert sum(told["cuts"].values()) == 6
 
 
-def test_a_torture_that_is_ended_ends_its_processes():
+def test_a_torture_that_is_ended_ends_its_processes_and_says_what_it_has():
     command = [sys.executable, "-m", "scrapy_plus", "torture", "--redis-server", need_redis(), "--kills", "100"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None and running.stdout.readline().startswith("seed")
         assert wait_until(lambda: len(descendants(running.pid)) >= 4, 60)
         started = descendants(running.pid)
         running.terminate()
-        assert running.wait(60) == 143
+        told = json.loads(running.stdout.read().splitlines()[-1])
+        assert running.wait(60) == 1
+        assert not told["ok"] and "ended from outside" in told["problems"][0]
     assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), 30)
 
 
