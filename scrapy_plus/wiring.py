@@ -21,6 +21,7 @@ from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import SettingsError, UsageError
+from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.http.codec import decode
 from scrapy_plus.http.request import Request
 from scrapy_plus.item_places import Files, item_places
@@ -150,9 +151,10 @@ def build_crawl(
     begin(frontier, settings)
     committer = store.committer(frontier, settings)
     scheduler = build_scheduler(spider, settings, committer, stats)
+    policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings, frontier)]
     downloader = Downloader(
         make_transport(settings),
-        DownloaderChain([*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings)], spider),
+        DownloaderChain(policies, spider),
         timeout_seconds=settings.DOWNLOAD_TIMEOUT,
         max_bytes=settings.DOWNLOAD_MAXSIZE,
         fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS,
@@ -256,7 +258,7 @@ def _make(part: Any, settings: Settings) -> Any:
     return make(settings) if make is not None else part()
 
 
-def _downloader_defaults(settings: Settings) -> list[Any]:
+def _downloader_defaults(settings: Settings, frontier: Frontier) -> list[Any]:
     """Outermost first, in the order that downloader_middlewares explains."""
     made = downloader_middlewares
     parts: list[Any] = [made.DefaultHeaders(settings.DEFAULT_REQUEST_HEADERS, user_agent=settings.USER_AGENT)]
@@ -266,8 +268,7 @@ def _downloader_defaults(settings: Settings) -> list[Any]:
     if settings.RETRY_ENABLED:
         parts.append(made.RetryStatuses(settings.RETRY_HTTP_CODES))
     parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE, fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS))
-    parts.append(made.Cookies(enabled=settings.COOKIES_ENABLED))
-    return parts
+    return [*parts, *web_policies.inner(settings, frontier)]
 
 
 def _spider_defaults(settings: Settings) -> list[Any]:

@@ -24,7 +24,6 @@ _ROWS = (
     ("DOWNLOAD_WARNSIZE", "use DOWNLOAD_MAXSIZE"),
     ("REQUEST_FINGERPRINTER_*", "use FINGERPRINT_HEADERS and FINGERPRINT_FRAGMENTS"),
     ("CONCURRENT_REQUESTS_PER_IP", "use CONCURRENT_REQUESTS_PER_DOMAIN"),
-    ("COOKIES_DEBUG", "use LOG_LEVEL = 'DEBUG'"),
     ("SPIDER_CONTRACTS SPIDER_CONTRACTS_BASE", "test spiders with scrapy_plus.crawl and a FakeTransport"),
     # what is not there, or not yet
     ("ROBOTSTXT_OBEY", "robots.txt is NOT obeyed by this release; keep to the rules of the sites yourself"),

@@ -29,4 +29,20 @@ METAREFRESH_IGNORE_TAGS = redirects(
     names,
 )
 
+# -- cookies -----------------------------------------------------------------------------------------------------------
+
+cookies = partial(Option, group="Cookies")
+
+COOKIES_SHARED = cookies(
+    False,
+    "Whether the processes of a crawl in Redis share their cookies, which then last as long as the crawl does. It "
+    "costs a call to Redis for every request.",
+    boolean(),
+)
+COOKIES_DEBUG = cookies(
+    False,
+    "Whether all cookies that are sent and set are logged, with their values.",
+    boolean(),
+)
+
 __all__ = [name for name, value in list(globals().items()) if isinstance(value, Option)]

@@ -49,7 +49,13 @@ class Downloader:
     def get_response(self, request: Request) -> Response | Request:
         """The answer, or the request to make instead (a redirect). Raises DownloadError, RetryStatus, DropRequest, or
         what a middleware raised."""
-        return self._chain.download(request, self._fetch)
+
+        def fetch(sent: Request) -> Response:
+            response = self._fetch(sent)
+            request.from_public = sent.from_public  # a middleware may have sent a copy
+            return response
+
+        return self._chain.download(request, fetch)
 
     def _fetch(self, request: Request) -> Response:
         stats = self._stats

@@ -324,7 +324,10 @@ class Frontier(ABC):
         jitter: float | None = None,
         facts: Mapping[str, str] | None = None,
     ) -> None:
-        """Changes what is given of a site's pace and facts, at once and for everybody. The clock is `now()`."""
+        """Changes what is given of a site's pace and facts, at once and for everybody. The clock is `now()`.
+
+        A fact that is an empty text is taken away. A fact may also be of what is no site; nothing is ever queued there.
+        """
 
     @abstractmethod
     def site_facts(self, site: str) -> SiteFacts:

@@ -346,7 +346,7 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         now = self._begin()
         known = self._queues.site(site)
         known.change_pace(delay_seconds, limit, paused_until, jitter)
-        known.facts.update(facts or {})
+        known.facts = {name: value for name, value in {**known.facts, **(facts or {})}.items() if value}
         self._queues.place(known, now)
 
     def beat(self, worker: str, facts: Mapping[str, str]) -> None:

@@ -44,6 +44,15 @@ def test_no_link_of_a_public_page_is_followed_to_a_private_address_and_the_errba
     assert result.stats["downloader/exception_type_count/PrivateAddress"] == len(INNER)
 
 
+def test_nor_when_cookies_make_another_request_of_the_one_that_is_sent():
+    class Logged(Follows):
+        def start_requests(self):
+            yield Request(START, cookies={"session": "x"})
+
+    result = crawl(Logged, FakeTransport({START: links(*INNER), **SECRET}))
+    assert [request.url for request in result.requests] == [START]
+
+
 @pytest.mark.parametrize("inner", INNER)
 def test_no_redirect_of_a_public_page_is_followed_to_a_private_address(inner):
     pages = {START: Response(START, 302, {"Location": inner}), **SECRET}

@@ -270,6 +270,12 @@ def test_every_end_of_a_lease_frees_the_sites_slot(frontier, worker, clock, end)
     assert frontier.site_facts(SITE).in_flight == 1
 
 
+def test_a_fact_that_is_empty_is_taken_away(frontier):
+    frontier.set_site(SITE, facts={"robots": "x", "server": "nginx"})
+    frontier.set_site(SITE, facts={"robots": "", "never": ""})
+    assert dict(frontier.site_facts(SITE).facts) == {"server": "nginx"}
+
+
 def test_a_pause_holds_everybody_until_its_end(frontier, worker, clock):
     frontier.offer([record("a")])
     frontier.set_site(SITE, paused_until=frontier.now() + 5)
