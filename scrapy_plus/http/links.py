@@ -46,7 +46,8 @@ class LinkExtractor:
     (IGNORED_EXTENSIONS). `restrict_xpaths` and `restrict_css` name the parts of the page to look in, `restrict_text`
     what the text of the link must match. `tags` and `attrs` say where links are written; `process_value` gets each
     attribute and returns it, mended, or None to skip it; `strip` takes white space off it. `canonicalize` gives URLs in
-    their canonical form; `unique` leaves out links whose canonical URL was there before.
+    their canonical form; `unique` leaves out links whose canonical URL was there before. `obey_nofollow` leaves out
+    those of rel=nofollow, and all of a page that says nofollow to robots (<meta name="robots">, X-Robots-Tag).
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LinkExtractor:
         restrict_css: str | Iterable[str] = (),
         strip: bool = True,
         restrict_text: Patterns = (),
+        obey_nofollow: bool = False,
     ) -> None:
         self.allow = _patterns(allow)
         self.deny = _patterns(deny)
@@ -79,6 +81,7 @@ class LinkExtractor:
         self.unique = unique
         self.process_value = process_value
         self.strip = strip
+        self.obey_nofollow = obey_nofollow
         denied = IGNORED_EXTENSIONS if deny_extensions is None else _words(deny_extensions)
         self.deny_extensions = frozenset(one.lower().lstrip(".") for one in denied)
 
@@ -86,11 +89,15 @@ class LinkExtractor:
         """The page's links that match, in its order."""
         found: list[Link] = []
         seen: set[str] = set()
+        if self.obey_nofollow and says_nofollow(response):
+            return found
         for element, value in self._values(response):
             url = self._url(response, value)
             if url is None or not self.matches(url):
                 continue
             link = _link(url, element)
+            if self.obey_nofollow and link.nofollow:
+                continue
             if self.restrict_text and not any(one.search(link.text) for one in self.restrict_text):
                 continue
             key = url if self.canonicalize else canonicalize(url, keep_fragments=True)
@@ -140,6 +147,16 @@ class LinkExtractor:
             return canonicalize(url) if self.canonicalize else url
         except ValueError:
             return None
+
+
+def says_nofollow(response: Response) -> bool:
+    """Whether the page asks robots to follow none of its links; what it says to one robot by name does not count."""
+    said = [one for one in response.headers.getlist("X-Robots-Tag") if ":" not in one.partition(",")[0]]
+    if b"robots" in response.body.lower() if isinstance(response.body, bytes) else "robots" in response.text.lower():
+        metas = (meta for meta in response.root.iter("meta") if (meta.get("name") or "").strip().lower() == "robots")
+        said += [meta.get("content") or "" for meta in metas]
+    words = {word.strip().lower() for one in said for word in one.split(",")}
+    return not words.isdisjoint({"nofollow", "none"})
 
 
 def _link(url: str, element: Any) -> Link:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lxml import etree
 
 from scrapy_plus.core.spider import Spider
+from scrapy_plus.http.encoding import page_text
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.url import join
 
@@ -25,6 +26,15 @@ log = logging.getLogger(__name__)
 
 _GZIP = b"\x1f\x8b"
 _ROBOTS_LINE = re.compile(r"^\s*sitemap\s*:\s*(\S+)", re.IGNORECASE | re.MULTILINE)
+# Some send a line of white space, a warning of their PHP or a comment first.
+_XML_START = re.compile(
+    rb"<\?xml|<!--|<!DOCTYPE|<(?:[\w.-]+:)?(?:urlset|sitemapindex)\b|(?<![^\s\xbf])<\w", re.IGNORECASE
+).search
+_DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([\w.:-]+)").match
+_DECLARATION = re.compile(rb"\A\s*<\?xml[^>]*\?>")
+_BARE_AMPERSAND = re.compile(
+    rb"<!\[CDATA\[.*?\]\]>|&(?!(?:#[0-9]+|#x[0-9a-f]+|[a-z][a-z0-9]*);)", re.DOTALL | re.IGNORECASE
+)
 _TEXT_LINE = re.compile(r"\s*(https?://\S+)\s*\Z", re.IGNORECASE).match
 
 
@@ -63,7 +73,7 @@ class SitemapSpider(Spider):
         if not kind:
             log.warning("not a sitemap", extra={"url": response.url})
         for entry in self.sitemap_filter(entries):
-            for url in self._urls(entry):
+            for url in (join(response.url, one) for one in self._urls(entry)):
                 if kind == "sitemapindex":
                     if any(pattern.search(url) for pattern in self._follow):
                         yield from self._request(url, "_parse_sitemap")
@@ -105,15 +115,28 @@ def unpack(body: bytes, max_bytes: int) -> bytes:
 
 def read_sitemap(body: bytes) -> tuple[str, Iterable[Entry]]:
     """("urlset", "sitemapindex", "text" or "" if it is none; its entries), read one by one from however broken XML."""
-    start = body[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"<") or b"\x00" in start:
-        events = _events(body)
+    start = body[:4096]
+    if b"\x00" in start or _XML_START(start):
+        events = _events(mend_xml(body))
         root = next((element for event, element in events if event == "start"), None)
         kind = "" if root is None else _local_name(root)
         return (kind, _entries(events)) if kind in ("urlset", "sitemapindex") else ("", ())
     lines = body.decode("utf-8", "replace").lstrip("\ufeff").splitlines()
     entries = [{"loc": match[1]} for line in lines if (match := _TEXT_LINE(line))]
     return ("text" if entries else ""), entries
+
+
+def mend_xml(body: bytes) -> bytes:
+    """The sitemap as UTF-8 that begins with its XML and whose bare ampersands are escaped: the parser would leave out
+    what stands behind one ("?a=1&b=2"), and give up at once where the declared encoding is not the real one."""
+    declared = _DECLARED(body[:200])
+    if b"\x00" in body[:4096] or (declared and declared[1].lower() not in (b"utf-8", b"utf8")):
+        body = page_text(body, None)[1].encode("utf-8", "replace")
+    begin = _XML_START(body[:4096])
+    body = _DECLARATION.sub(b"", body[begin.start() if begin else 0 :], count=1)
+    return (
+        _BARE_AMPERSAND.sub(lambda found: found[0] if len(found[0]) > 1 else b"&amp;", body) if b"&" in body else body
+    )
 
 
 def _events(body: bytes) -> Iterator[tuple[str, Any]]:
@@ -145,7 +168,7 @@ def _entry(element: Any) -> Entry:
     for child in element.iterchildren(tag=etree.Element):
         name = _local_name(child)
         if name == "link":
-            if href := child.get("href", "").strip():
+            if (href := child.get("href", "").strip()) and child.get("rel", "alternate").strip().lower() == "alternate":
                 entry.setdefault("alternate", []).append(href)
         elif text := (child.text or "").strip():
             entry.setdefault(name, text)
@@ -153,4 +176,5 @@ def _entry(element: Any) -> Entry:
 
 
 def _local_name(element: Any) -> str:
-    return str(element.tag).rpartition("}")[2].lower()
+    """Without its namespace, or the prefix of one that nobody declared."""
+    return str(element.tag).rpartition("}")[2].rpartition(":")[2].lower()

@@ -119,3 +119,49 @@ def test_links_heed_the_base_and_the_encoding_of_the_page():
 def test_a_bad_pattern_is_refused_when_the_extractor_is_made():
     with pytest.raises(re.error):
         LinkExtractor(allow="(")
+
+
+NOFOLLOW = [
+    ({}, "", True),
+    ({"X-Robots-Tag": "nofollow"}, "", False),
+    ({"X-Robots-Tag": "noindex, NoFollow"}, "", False),
+    ({"X-Robots-Tag": "none"}, "", False),
+    ({"X-Robots-Tag": "otherbot: nofollow"}, "", True),
+    ({}, "<meta name=Robots content='NOINDEX,NOFOLLOW'>", False),
+    ({}, "<meta content=none name=robots>", False),
+    ({}, "<meta name=robots content=noindex>", True),
+    ({}, "<meta name=googlebot content=nofollow>", True),
+    ({}, "<!-- <meta name=robots content=nofollow> -->", True),
+]
+
+
+@pytest.mark.parametrize(("headers", "head", "is_followed"), NOFOLLOW)
+def test_a_page_that_says_nofollow_is_heeded_when_asked(headers, head, is_followed):
+    headers = {"Content-Type": "text/html", **headers}
+    page = Response("http://h.test/", headers=headers, body=f"{head}<a href=/a>a</a><a rel=nofollow href=/b>b</a>")
+    assert paths(LinkExtractor().extract_links(page)) == ["/a", "/b"]
+    assert paths(LinkExtractor(obey_nofollow=True).extract_links(page)) == (["/a"] if is_followed else [])
+
+
+WRITTEN = {
+    "<a href>x</a>": ["/d/p"],
+    "<a href='/a\n\tb\r c'>x</a>": ["/ab%20c"],
+    "<a href='\\\\y.test\\z'>x</a>": ["http://y.test/z"],
+    "<a href='//y.test/z'>x</a>": ["http://y.test/z"],
+    "<a href='HTTP://Y.test/z'>x</a>": ["http://y.test/z"],
+    "<a href='?a=1&amp;b=2&copy=3'>x</a>": ["/d/p?a=1&b=2&copy=3"],
+    "<a href='./../../up'>x</a>": ["/up"],
+    "<a href='http://h.test:80/p'>x</a><a href='/p'>y</a>": [":80/p"],
+    "<a href='tel:1'>x</a><a href='data:,x'>x</a><a href='ftp://h.test/'>x</a><a href='JavaScript:x'>x</a>": [],
+    "<!-- <a href=/c>x</a> --><script>'<a href=/s>'</script><style><a href=/t></style>": [],
+    "<img src=/i srcset='/i2.png 2x'><source srcset=/j><link rel=preload imagesrcset=/k href=/l>": [],
+    "<noscript><a href=/n>x</a></noscript>": ["/n"],
+    "<base target=_top><base href=/b/><base href=/c/><a href=x>x</a>": ["/b/x"],
+    "<base href='javascript:x'><a href=x>x</a>": ["/d/x"],
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), WRITTEN.items())
+def test_a_link_is_read_as_browsers_read_it(body, expected):
+    page = Response("http://h.test/d/p", headers={"Content-Type": "text/html; charset=utf-8"}, body=body)
+    assert paths(LinkExtractor(deny_extensions=()).extract_links(page)) == expected

@@ -138,3 +138,53 @@ def test_fifty_thousand_urls_are_read_one_by_one():
     first = next(iter(entries))
     assert (kind, first) == ("urlset", {"loc": "http://h.test/0"})
     assert sum(1 for _ in entries) == 49_999
+
+
+ONE = b"<urlset><url><loc>http://h.test/1</loc></url></urlset>"
+BROKEN = {
+    "a bare ampersand": (ONE.replace(b"/1", b"/?a=1&b=2&lt=3&"), ["http://h.test/?a=1&b=2&lt=3&"]),
+    "escaped ones": (ONE.replace(b"/1", b"/?a=1&amp;b=2&#38;c=3"), ["http://h.test/?a=1&b=2&c=3"]),
+    "a CDATA section": (ONE.replace(b"http://h.test/1", b"<![CDATA[http://h.test/?a=1&b=2]]>"), ["http://h.test/?a=1&b=2"]),
+    "a wrong declaration": (b'<?xml version="1.0" encoding="utf-16"?>' + ONE, ["http://h.test/1"]),
+    "an unknown encoding": (b'<?xml version="1.0" encoding="x-odd"?>' + ONE, ["http://h.test/1"]),
+    "UTF-16": (f'<?xml version="1.0" encoding="utf-16"?>{ONE.decode()}'.encode("utf-16"), ["http://h.test/1"]),
+    "GBK": (
+        b'<?xml version="1.0" encoding="gb2312"?>' + ONE.replace(b"/1", "/茶".encode("gbk")),
+        ["http://h.test/%E8%8C%B6"],
+    ),
+    "bytes that are no UTF-8": (ONE.replace(b"/1", b"/\xe9").replace(b"</urlset>", ONE[8:]), ["http://h.test/1"]),
+    "text before it": (b"\n\nWarning: x\n<?xml version='1.0'?>" + ONE, ["http://h.test/1"]),
+    "a BOM and an empty line before it": (b"\xef\xbb\xbf\n<?xml version='1.0'?>" + ONE, ["http://h.test/1"]),
+    "a comment and a stylesheet": (b"<?xml version='1.0'?><!-- & --><?xml-stylesheet href='x'?>" + ONE, ["http://h.test/1"]),
+    "a prefix that nobody declared": (
+        ONE.replace(b"</url>", b"<xhtml:link rel='alternate' href='http://h.test/de'/></url>"),
+        ["http://h.test/1", "http://h.test/de"],
+    ),
+    "a link that is no alternate": (
+        ONE.replace(b"</url>", b"<link rel='canonical' href='http://h.test/c'/></url>"), ["http://h.test/1"],
+    ),
+    "prefixed names": (
+        b"<s:urlset xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9'><s:url><s:loc>http://h.test/1</s:loc></s:url></s:urlset>",
+        ["http://h.test/1"],
+    ),
+    "images": (
+        ONE.replace(b"<loc>", b"<image:image><image:loc>http://h.test/i.png</image:loc></image:image><loc>"),
+        ["http://h.test/1"],
+    ),
+    "white space and a relative URL": (ONE.replace(b"http://h.test/1", b"\n  /1\t\n"), ["http://h.test/1"]),
+    "shouted names": (ONE.upper().replace(b"HTTP://H.TEST", b"http://h.test"), ["http://h.test/1"]),
+    "no end": (ONE[:-20], ["http://h.test/1"]),
+    "a control character": (ONE.replace(b"<loc>", b"\x0b<loc>"), ["http://h.test/1"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_sitemap_is_read_however_it_is_written(name):
+    class Alternate(Shop):
+        sitemap_alternate_links = True
+
+    body, expected = BROKEN[name]
+    found = [url for url, _ in followed(body, Alternate())]
+    assert found[-1:] == expected if name.startswith("bytes") else found == expected
+    gzipped = [url for url, _ in followed(gzip.compress(body), Alternate())]
+    assert gzipped == found
