@@ -297,7 +297,7 @@ class RedisFrontier(RedisLooking, Frontier):
         self.open()
 
     def begin_again(self) -> bool:
-        return bool(self._run("begin_again")[1])
+        return bool(self._run("begin_again")[1] == 1)
 
     def clear_finished(self, *, reopens: bool = False) -> bool:
         stamp, is_cleared = self._run("clear_finished", int(reopens))

@@ -59,7 +59,8 @@ def mend_after_restart(frontier: Mendable, run_id: str, *, has_bodies: bool) -> 
             if has_bodies:
                 repair(frontier)
                 _rewrite_log(frontier)
-            frontier.server.run(load("mended"), [frontier.keys.prefix], [run_id])
+            if frontier.server.run_id == run_id:
+                frontier.server.run(load("mended"), [frontier.keys.prefix], [run_id])
             return
         frontier.server.sleep(LOOK_SECONDS)
 

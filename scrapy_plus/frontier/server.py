@@ -193,17 +193,18 @@ class Server:
             raise _NotMet
 
     def _meet_new_server(self) -> None:
-        """Before a call to a server that was not met yet: `on_new_server`, once; other callers wait for it."""
-        if not self._is_new():
-            return
-        with self._meeting:
-            if not self._is_new() or self._meeter is not None or self.on_new_server is None:
-                return
-            self._meeter = threading.get_ident()
-            try:
-                self.on_new_server()
-            finally:
-                self._meeter = None
+        """Before a call to a server that was not met yet: `on_new_server`, once; other callers wait for it.
+
+        Again if meanwhile there is another one: the connection leads to that already, and would not ask once more.
+        """
+        while self._is_new() and self._meeter != threading.get_ident():
+            with self._meeting:
+                if self._is_new() and self.on_new_server is not None:
+                    self._meeter = threading.get_ident()
+                    try:
+                        self.on_new_server()
+                    finally:
+                        self._meeter = None
 
     def _is_new(self) -> bool:
         return self.run_id != self._met and self.on_new_server is not None

@@ -263,6 +263,44 @@ def test_who_dies_while_it_mends_leaves_it_to_the_next(restartable, monkeypatch)
     assert names_of(second.lease("v", 0, 1).leases) == ["a"]
 
 
+@pytest.mark.parametrize("mends", [True, False], ids=["by this process", "by another"])
+def test_a_server_that_restarts_again_while_it_is_mended_is_mended_before_the_next_call(
+    restartable, monkeypatch, mends
+):
+    monkeypatch.setattr(redis_mending, "MENDING_SECONDS", 0.2)
+    frontier = redis_frontier(restartable.client(), prefix="{x}", retry_seconds=20.0)
+    frontier.offer([record("a")])
+    restarts, repaired_on, repair = [], [], redis_mending.repair
+
+    def restart(*_):
+        if len(restarts) < 2:
+            restarts.append(1)
+            restartable.stop(kill=True)
+            restartable.start()
+        gevent.sleep(0.05)
+
+    def note_repair(frontier):
+        if mends:
+            restart()
+        repair(frontier)
+        repaired_on.append(run_id_of(restartable))
+
+    restart()
+    if not mends:
+        restartable.client().hset(frontier.keys.meta, mapping={"mender": "other", "mender_until": 2**53})
+        frontier.server.sleep = lambda _: restart() or restartable.client().hset(frontier.keys.meta, "mender_until", 0)
+    monkeypatch.setattr(redis_mending, "repair", note_repair)
+    frontier.lease("w", 0, 1)
+    assert len(restarts) == 2
+    mended_on = restartable.client().hget(frontier.keys.meta, "run").decode()
+    assert repaired_on[-1] == mended_on == run_id_of(restartable)
+
+
+def run_id_of(server: OwnRedis) -> str:
+    with server.client() as client:
+        return client.info("server")["run_id"]
+
+
 def test_a_crawl_that_was_taken_away_begins_anew(redis_client, frontier):
     frontier.offer([record("a")])
     for key in redis_client.scan_iter(f"{frontier.keys.prefix}:*", count=1000):

@@ -59,6 +59,49 @@ def test_a_server_that_takes_no_writes_refuses_a_verb_even_if_it_has_nothing_to_
         read_only.eval(load(verb).text, 2, "{idle}", "{idle}:dead", *IDLE[verb])
 
 
+# -- a server whose memory is full ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def full() -> Iterator[redis.Redis]:
+    with tempfile.TemporaryDirectory(prefix="sp-full-") as folder:
+        server = OwnRedis(Path(folder), "--appendonly", "no")
+        with server.client() as client:
+            yield client
+        server.stop()
+
+
+PASSES = {
+    **{verb: IDLE[verb] for verb in IDLE if verb not in ("offer", "seed")},
+    "beat": ["w", "{}"],
+    "begin_again": [],
+    "clear_finished": ["0"],
+    "finish": [],
+    "flush": ["1"],
+    "leave": ["w"],
+    "mended": ["run"],
+    "set_site": [SITE, "delay", 5],
+    "set_state": ["paused"],
+}
+STATES = {"begin_again": "finished", "clear_finished": "finished"}
+
+
+@pytest.mark.parametrize("verb", [*PASSES, "offer", "seed"])
+def test_only_what_takes_in_more_is_refused_when_memory_is_full(full, verb):
+    prefix = f"{{{verb}}}"
+    frontier = redis_frontier(full, prefix=prefix)
+    full.hset(frontier.keys.meta, mapping={"seeded": 1, "state": STATES.get(verb, "running")})
+    full.config_set("maxmemory", 1)
+    try:
+        if verb in PASSES:
+            full.eval(load(verb).text, 2, prefix, f"{prefix}:dead", *PASSES[verb])
+        else:
+            with pytest.raises(redis.exceptions.OutOfMemoryError):
+                full.eval(load(verb).text, 1, prefix, *IDLE[verb])
+    finally:
+        full.config_set("maxmemory", 0)
+
+
 # -- what is left behind, and what is said ----------------------------------------------------------------------------
 
 
