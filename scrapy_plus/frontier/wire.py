@@ -93,7 +93,7 @@ def read_lease(answer: Sequence[Any], worker: str) -> LeaseAnswer:
     state, wait_ms, leases = answer
     return LeaseAnswer(
         [
-            Lease(id, (worker, int(number)), payload, text(site), attempt, lost, bool(is_limited))
+            Lease(id, (worker, int(number)), payload, text(site), attempt, lost, is_limited == 1)
             for id, number, payload, site, attempt, lost, is_limited in leases
         ],
         None if wait_ms < 0 else wait_ms / 1000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_plus.errors import CursorMoved, NodesAlive
-from scrapy_plus.frontier.base import Page
+from scrapy_plus.frontier.base import Location, Page
 from scrapy_plus.rules.lifecycle import TABLE, State
 from tests.frontier.conftest import SITE, Worker, name_of, names, record
 
@@ -43,6 +43,23 @@ def test_each_lease_names_the_site_of_its_request(frontier, worker):
     sites = ["http://a:80", "http://b:80", "http://a:80"]
     frontier.offer([record(str(number), site=site) for number, site in enumerate(sites)])
     assert [lease.site for lease in sorted(worker.lease(3))] == sites
+
+
+def test_what_is_new_or_done_or_waits_is_located_with_nothing_but_its_state(frontier, worker):
+    frontier.offer([record("done"), record("ready")])
+    worker.ack(*worker.lease(1))
+    assert frontier.locate(record("new").id) == Location(State.NEW)
+    assert frontier.locate(record("done").id) == Location(State.DONE)
+    assert frontier.locate(record("ready").id) == Location(State.READY, site=SITE)
+
+
+@pytest.mark.parametrize("limit", [0, 9])
+def test_a_call_gives_as_many_as_it_asks_for_and_the_best_of_all_sites_whatever_their_limits(frontier, worker, limit):
+    frontier.set_site("http://b:80", limit=limit)
+    sites = [f"http://{'aabb'[number % 4]}:80" for number in range(9)]
+    frontier.offer([record(str(number), site=site, priority=-number) for number, site in enumerate(sites)])
+    assert names(worker.lease(5)) == list("01234")
+    assert names(worker.lease(2)) == list("56")
 
 
 def test_an_id_may_be_any_twenty_bytes(frontier, worker):

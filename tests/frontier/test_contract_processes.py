@@ -289,6 +289,42 @@ def test_a_site_that_opens_while_one_goes_alone_is_nothing_to_wait_for(frontier,
     assert (names(answer.leases), answer.wait_seconds) == (["a"], None)
 
 
+def test_of_several_that_go_alone_the_first_whose_site_opens_is_waited_for(frontier):
+    frontier.offer([record("a"), record("b", site="http://other:80", priority=-1)])
+    lose(frontier, "a", 2)
+    Worker(frontier, "w").lease(1)
+    lose(frontier, "b", 2)
+    frontier.release([(record("a").id, ("w", 0))])
+    now = frontier.now()
+    frontier.set_site(SITE, paused_until=now + 5)
+    frontier.set_site("http://other:80", paused_until=now + 9)
+    assert frontier.lease("v", 0, 1) == LeaseAnswer([], 5.0, "running")
+    frontier.set_site(SITE, paused_until=now + 20)
+    assert frontier.lease("v", 0, 1) == LeaseAnswer([], 9.0, "running")
+
+
+def test_who_asks_for_nothing_does_not_get_the_one_that_goes_alone(frontier):
+    frontier.offer([record("a")])
+    lose(frontier, "a", 2)
+    assert frontier.lease("w", 0, 0).leases == []
+
+
+def test_after_a_silence_as_long_as_the_grace_the_living_are_late(make_frontier, clock):
+    frontier = make_frontier(lease_seconds=5.0, grace_seconds=5.0)
+    frontier.offer([record("a")])
+    Worker(frontier).lease(1)
+    clock.advance(5)
+    assert frontier.reap() == ([record("a").id], [])
+
+
+def test_with_a_grace_of_nothing_any_silence_is_forgiven(make_frontier, clock):
+    frontier = make_frontier(lease_seconds=5.0, grace_seconds=0.0)
+    frontier.offer([record("a")])
+    Worker(frontier).lease(1)
+    clock.advance(6)
+    assert frontier.reap() == ([], [])
+
+
 def test_among_those_that_go_alone_the_best_goes_first(frontier):
     frontier.offer([record("a"), record("b", priority=5)])
     for number in range(2):

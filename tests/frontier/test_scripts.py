@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from scrapy_plus.frontier import wire
+from scrapy_plus.frontier.base import LeaseAnswer, Page
+from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.frontier.script import load
 from tests.frontier.conftest import FUTURE, SITE, Clock, OwnRedis, Worker, record, redis_frontier
 
@@ -102,6 +105,15 @@ def test_only_what_takes_in_more_is_refused_when_memory_is_full(full, verb):
         full.config_set("maxmemory", 0)
 
 
+def test_when_memory_is_full_a_lease_is_asked_for_again_in_a_second(full):
+    frontier = redis_frontier(full)
+    full.config_set("maxmemory", 1)
+    try:
+        assert frontier.lease("w", 0, 1) == LeaseAnswer([], 1.0, "full")
+    finally:
+        full.config_set("maxmemory", 0)
+
+
 # -- what is left behind, and what is said ----------------------------------------------------------------------------
 
 
@@ -186,7 +198,7 @@ def test_what_has_left_its_lease_is_not_given_again_with_the_answer_that_got_los
     leases = frontier.lease("w", 0, 3).leases
     frontier.retry(leases[0].id, leases[0].token, 60)
     frontier.release([(leases[1].id, leases[1].token)])
-    assert frontier.lease("w", 0, 3).leases == leases[2:]
+    assert frontier.lease("w", 0, 3) == LeaseAnswer(leases[2:], 0.0, "running")
 
 
 @pytest.mark.parametrize("queue", ["queue", "alone"])
@@ -197,3 +209,124 @@ def test_an_entry_of_a_queue_without_a_request_is_dropped_when_it_is_met(redis_c
     assert [lease.id for lease in frontier.lease("w", 0, 1).leases] == [record("a").id]
     assert redis_client.zcard(key) == 0
     assert redis_client.zrange(frontier.keys.leases, 0, -1) == [record("a").id]
+    assert not redis_client.exists(frontier.keys.site(0)), "it takes no slot"
+
+
+def test_a_ghost_before_the_one_that_goes_alone_does_not_hold_it_up(redis_client, frontier):
+    frontier.offer([record("a"), record("b")])
+    redis_client.hset(frontier.keys.lost, record("a").id, 2)
+    redis_client.zadd(frontier.keys.alone, {b"x" * 20: -2, record("a").id: -1})
+    assert [lease.id for lease in frontier.lease("w", 0, 5).leases] == [record("a").id]
+
+
+def test_a_site_that_stands_open_with_an_empty_queue_is_passed_over(redis_client, frontier):
+    frontier.offer([record("a", site="http://empty:80"), record("b")])
+    redis_client.delete(frontier.keys.queue(1))
+    assert [lease.id for lease in frontier.lease("w", 0, 5).leases] == [record("b").id]
+
+
+def test_the_jitter_of_each_site_of_a_call_stays_within_its_bounds(redis_client):
+    frontier = redis_frontier(redis_client, dice=lambda: 0.9)
+    sites = [f"http://site{number}:80" for number in range(8)]
+    for site in sites:
+        frontier.set_site(site, delay_seconds=10.0, jitter=0.5)
+    frontier.offer([record(str(number), site=site) for number, site in enumerate(sites)])
+    before = frontier.now()
+    assert len(frontier.lease("w", 0, 8).leases) == 8
+    after = frontier.now()
+    starts = [int(redis_client.hget(frontier.keys.site(number), "next")) / 1000 for number in range(1, 9)]
+    assert all(before + 5 <= start <= after + 15.001 for start in starts)
+    assert max(starts) - min(starts) > 3, "they are spread"
+
+
+# -- time, keys and mending -------------------------------------------------------------------------------------------
+
+
+def test_the_stores_time_is_the_servers(redis_client, frontier):
+    for _ in range(20):
+        before, now, after = server_ms(redis_client), round(frontier.now() * 1000), server_ms(redis_client)
+        assert before <= now <= after
+
+
+def server_ms(client: redis.Redis) -> int:
+    seconds, microseconds = client.time()
+    return seconds * 1000 + microseconds // 1000
+
+
+def test_items_are_stored_where_their_readers_want_them(redis_client):
+    frontier = redis_frontier(redis_client, items_key="elsewhere")
+    frontier.offer([record("a")])
+    [lease] = frontier.lease("w", 0, 1).leases
+    frontier.ack([Page(lease.id, lease.token, [], [b"item"])])
+    assert redis_client.xlen("elsewhere") == 1
+    redis_client.delete("elsewhere")
+
+
+def test_repair_tells_how_many_stood_nowhere(redis_client, frontier):
+    frontier.offer([record(name) for name in "abcd"])
+    redis_client.hset(frontier.keys.lost, record("d").id, 2)
+    frontier.repair()
+    assert redis_client.zrange(frontier.keys.alone, 0, -1) == [record("d").id]
+    assert frontier.repair() == 0 and frontier.audit() == []
+    redis_client.zrem(frontier.keys.queue(1), record("a").id, record("b").id)
+    redis_client.zadd(frontier.keys.delayed, {record("c").id: 1})
+    assert frontier.repair() == 2
+    assert frontier.audit() == []
+
+
+def test_what_is_mended_may_be_gone_meanwhile(frontier):
+    frontier.offer([record("a")])
+    assert frontier._run("mend", 2, b"x" * 20, "1", record("a").id, wire.member(record("a").id))[1] == 0
+    assert frontier.audit() == []
+
+
+def test_of_half_stored_pages_only_those_that_will_come_again_lose_their_items(redis_client, frontier):
+    frontier.offer([record(name) for name in "abcde"])
+    leases = {lease.id[:1]: lease for lease in frontier.lease("w", 7, 4).leases}
+    for name, lease in leases.items():
+        redis_client.xadd(frontier.keys.items, {"page": lease.id + b"%d" % lease.token[1], "item": name})
+    redis_client.xadd(frontier.keys.items, {"page": record("e").id + b"3", "item": "e"})
+    a, b, c, d = (record(name).id for name in "abcd")
+    redis_client.hdel(frontier.keys.req, b)  # done, but for its lease
+    redis_client.zadd(frontier.keys.dead, {c: 1})  # buried, but for its lease
+    redis_client.hset(frontier.keys.owner, d, "11:w:99")  # another's by now
+    frontier._run("mend_items", 100)
+    assert frontier.items(count=100)[0] == [b"b", b"c", b"d", b"e"]
+    assert a in leases[b"a"].id
+
+
+# -- a finished crawl that is cleared ---------------------------------------------------------------------------------
+
+
+def finished(client: redis.Redis, *, with_dead: bool) -> RedisFrontier:
+    frontier = redis_frontier(client)
+    frontier.seed(0, 2, [record("a"), record("b")], finished=True)
+    for lease in frontier.lease("w", 0, 2).leases:
+        reason = "no" if with_dead and lease.id == record("a").id else None
+        frontier.ack([Page(lease.id, lease.token, [], [b"item"], reason, counters={"pages": 1})])
+    frontier.reap(worker="w")
+    client.hset(frontier.keys.meta, mapping={"size": 8192, "split": 3})
+    assert frontier.finish()
+    return frontier
+
+
+@pytest.mark.parametrize("with_dead", [True, False])
+def test_of_a_cleared_crawl_nothing_is_left_but_items_sums_and_what_dead_letters_need(redis_client, with_dead):
+    frontier = finished(redis_client, with_dead=with_dead)
+    epoch = int(redis_client.hget(frontier.keys.meta, "epoch"))
+    assert frontier.clear_finished() is True
+    left = {key.decode().removeprefix(f"{frontier.keys.prefix}:") for key in redis_client.scan_iter("{test:*", 9999)}
+    left = {key for key in left if not key.startswith("{")}
+    assert left == {"meta", "items", "stats"} | ({"req", "dead", "why", "sites", "names"} if with_dead else set())
+    known = redis_client.hmget(frontier.keys.meta, "size", "split", "trash", "state", "seen")
+    assert known == [b"4096", b"0", b"", b"finished", None]
+    assert int(redis_client.hget(frontier.keys.meta, "epoch")) > epoch
+    assert frontier.audit() == []
+
+
+def test_what_is_left_to_the_sweep_is_named_before_it_is_forgotten(redis_client, monkeypatch):
+    frontier = finished(redis_client, with_dead=False)
+    epoch = redis_client.hget(frontier.keys.meta, "epoch")
+    monkeypatch.setattr(frontier, "sweep", lambda: None)
+    frontier.clear_finished()
+    assert redis_client.hget(frontier.keys.meta, "trash") == epoch + b" 8195 1;"

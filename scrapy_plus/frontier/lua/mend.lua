@@ -31,7 +31,6 @@ local function mend(id, member)
   if not is_ready or lost >= SUSPECT then leave(P .. ':q:' .. n, id, at_.queued) end
   if not is_ready or lost < SUSPECT then leave(ALONE, id, at_.alone) end
   if is_dead then forget_counters(id) else mark_seen(bucket(id, member), member) end
-  touched[n] = true
 end
 
 for _ = 1, number() do
