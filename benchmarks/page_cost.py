@@ -12,7 +12,7 @@ With --redis a redis-server of its own is the store. With --calls the functions 
 
 from __future__ import annotations
 
-import scrapy_plus  # isort: skip
+import scrapy_plus  # noqa: F401  isort: skip
 
 import argparse
 import asyncio

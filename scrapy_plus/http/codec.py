@@ -7,11 +7,13 @@ JSON rather than MessagePack: 75 bytes for a plain GET either way, readable in r
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any
 
 from scrapy_plus.errors import NotStorable, Undecodable
-from scrapy_plus.http.request import FIELDS, Request
+from scrapy_plus.http.request import FIELDS, Request, plain_request
 from scrapy_plus.http.storable import from_plain, to_plain
+from scrapy_plus.http.url import is_clean
 
 VERSION = b"1"
 # Short names: a crawl stores millions of these. An unlisted field would be a KeyError in every test.
@@ -38,11 +40,45 @@ _LONG = {short: name for name, short in _SHORT.items()}
 _DEFAULTS: dict[str, Any] = {"method": "GET", "parse": "parse", "filter": True, "priority": 0, "encoding": "utf-8"}
 _STORED = [(name, _SHORT[name], _DEFAULTS.get(name)) for name in FIELDS if name not in ("url", "headers", "meta")]
 _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
-_read = json.JSONDecoder().decode
+_read = json.JSONDecoder().raw_decode
+# What is the same in nearly every request of a crawl; the others' values are written field by field.
+_UNSET = ("params", "data", "json", "errback", "cookies", "timeout", "proxy", "cb_kwargs")
+_unset = attrgetter(*_UNSET)
+_NOTHING = (None,) * len(_UNSET)
+_PLAIN_FIELDS = frozenset("utp")
 
 
 def encode(request: Request) -> bytes:
     """The request as bytes. Raises NotStorable, naming the field, for what was put into meta after it was made."""
+    return _encode_plain(request) or _encode_any(request)
+
+
+def _encode_plain(request: Request) -> bytes:
+    """What `_encode_any` gives for a GET that has nothing of its own but a callback and a depth; b"" for any other."""
+    if (
+        _unset(request) != _NOTHING
+        or request.has_headers
+        or request.method != "GET"
+        or request.priority
+        or request.filter is not True
+        or request.encoding != "utf-8"
+        or type(request.priority) is not int
+        or type(request.parse) is not str
+    ):
+        return b""
+    depth = ""
+    if request.has_meta:
+        meta = request.meta
+        level = meta.get("depth")
+        if len(meta) != 1 or type(level) is not int:
+            return b""
+        depth = f',"t":{{"depth":{level}}}'
+    parse = "" if request.parse == "parse" else f',"p":{_write(request.parse)}'
+    public = f',"{_PUBLIC}":1' if request.from_public else ""
+    return VERSION + f'{{"u":{_write(request.url)}{depth}{parse}{public}}}'.encode("utf-8", "surrogatepass")
+
+
+def _encode_any(request: Request) -> bytes:
     fields: dict[str, Any] = {"u": request.url}
     if request.has_headers:
         fields["h"] = list(request.headers.pairs())
@@ -66,10 +102,27 @@ def decode(payload: bytes) -> Request:
     if payload[:1] != VERSION:
         raise Undecodable(f"a request stored in version {payload[:1]!r}; this release reads {VERSION!r}")
     try:
-        fields = _read(payload[1:].decode("utf-8", "surrogatepass"))
+        text = payload[1:].decode("utf-8", "surrogatepass")
+        fields, end = _read(text)
+        if end != len(text):
+            raise ValueError(f"{text[end:][:40]!r} behind it")
         is_public = bool(fields.pop(_PUBLIC, 0))
-        request = Request(**{_LONG[short]: from_plain(value) for short, value in fields.items()})
+        request = _decode_plain(fields) or Request(**{_LONG[key]: from_plain(one) for key, one in fields.items()})
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Undecodable(f"not a stored request: {error!r}") from None
     request.from_public = is_public
+    return request
+
+
+def _decode_plain(fields: dict[str, Any]) -> Request | None:
+    """The request that `_encode_plain` wrote; None for what may have been written otherwise, or by others."""
+    if not _PLAIN_FIELDS.issuperset(fields):
+        return None
+    url, parse, meta = fields.get("u"), fields.get("p", "parse"), fields.get("t")
+    if type(url) is not str or not is_clean(url) or type(parse) is not str or not parse.isidentifier():
+        return None
+    if meta is not None and not (type(meta) is dict and len(meta) == 1 and type(meta.get("depth")) is int):
+        return None
+    request = plain_request(url, parse)
+    request._meta = meta
     return request

@@ -97,8 +97,8 @@ class Request:
         self.params = params
         self.data = data if body is None else body
         self.json = json
-        self.parse = "parse" if parse == "parse" and callback is None else _method_name(callback or parse, "callback")
-        self.errback = None if errback is None else _method_name(errback, "errback")
+        self.parse = "parse" if parse == "parse" and callback is None else method_name(callback or parse, "callback")
+        self.errback = None if errback is None else method_name(errback, "errback")
         self.filter = filter if dont_filter is None else not dont_filter
         self._meta = meta if meta is None else dict(meta)
         self.cookies = cookies
@@ -215,6 +215,23 @@ class Request:
         return f"<{self.method} {redact(self.full_url)}>"
 
 
+def plain_request(url: str, parse: str = "parse") -> Request:
+    """`Request(url, parse=parse)` for a URL that is clean and a name that is one: without a look at what is not given,
+    which takes three times as long, twenty times a page."""
+    made = Request.__new__(Request)
+    made.url = url
+    made.parse = parse
+    made.method = "GET"
+    made.encoding = "utf-8"
+    made.filter = True
+    made.priority = made.retry_time = 0
+    made.from_public = False
+    made.spider_name = ""
+    made._headers = made._meta = made.fp = made.errback = made.timeout = made.proxy = None
+    made.params = made.data = made.json = made.cookies = made.cb_kwargs = made.lease = None
+    return made
+
+
 FIELDS = (
     "url",
     "method",
@@ -270,7 +287,7 @@ def _whole(priority: Any) -> int:
         raise TypeError(f"priority is a whole number, higher goes first; not {priority!r}") from None
 
 
-def _method_name(method: str | Callable[..., Any] | None, field: str) -> str:
+def method_name(method: str | Callable[..., Any] | None, field: str) -> str:
     """The name under which a spider's method is found again, in this process or another."""
     if method is None:
         return "parse"

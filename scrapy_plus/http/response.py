@@ -9,10 +9,10 @@ from typing import Any
 
 from scrapy_plus.http.encoding import page_text, resolve
 from scrapy_plus.http.headers import Headers
-from scrapy_plus.http.request import Request
+from scrapy_plus.http.request import Request, method_name, plain_request
 from scrapy_plus.http.secrets import redact
 from scrapy_plus.http.selector import Pattern, SelectorList, matches, parse
-from scrapy_plus.http.url import clean_url, join
+from scrapy_plus.http.url import clean_url, join, join_plain, place_of
 
 _XML_TYPES = _re.compile(r"\s*(?:text|application)/(?:xml|(?!xhtml)[\w.+-]*\+xml)\s*(?:;|$)", _re.IGNORECASE).match
 _HTTP = _re.compile(r"https?://", _re.IGNORECASE).match
@@ -253,12 +253,15 @@ class Response:
         return self._follow_each(links or (), callback, arguments)
 
     def _follow_each(self, links: Iterable[Any], callback: Any, arguments: dict[str, Any]) -> Iterator[Request]:
+        parse = None if arguments else method_name(callback or "parse", "callback")
+        place = place_of(self.base_url)
         for link in links:
             try:
-                url = self.link_url(_reference(link))
+                reference = link if isinstance(link, str) else _reference(link)
+                url = join_plain(place, reference) or self.link_url(reference)
             except ValueError:  # mailto:, javascript:, tel:, an element without href: pages are full of them
                 continue
-            yield self._request(url, callback, arguments)
+            yield self._request(url, callback, arguments) if parse is None else plain_request(url, parse)
 
     def _request(self, url: str, callback: Any, arguments: dict[str, Any]) -> Request:
         if callback is not None:

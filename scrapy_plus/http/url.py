@@ -51,7 +51,12 @@ def clean_url(url: str, *, encoding: str = "utf-8") -> str:
     if not isinstance(url, str):
         raise TypeError(f"a URL is a str, not {type(url).__name__}: {url!r}")
     url = url if type(url) is str else str(url)
-    return url if _CLEAN(url) and "/." not in url else _parsed_clean(url, encoding)
+    return url if is_clean(url) else _parsed_clean(url, encoding)
+
+
+def is_clean(url: str) -> bool:
+    """Whether the URL is plainly one that `clean_url` gives back as it is."""
+    return _CLEAN(url) is not None and "/." not in url
 
 
 def _parsed_clean(url: str, encoding: str) -> str:
@@ -255,4 +260,3 @@ def encode_form(fields: Any, *, encoding: str = "utf-8") -> str:
         if one is not None
     ]
     return urlencode(flat, quote_via=quote_plus, encoding=encoding)
-

@@ -19,6 +19,10 @@ def fingerprint(request: Request, *, include_headers: Iterable[str] = (), keep_f
     The order of a dict in params, data or json does not matter. Stable between releases: a change would crawl
     everything again.
     """
+    is_plain = request.method == "GET" and not request.params and not request.data and request.json is None
+    if is_plain and not include_headers and not keep_fragments:
+        url = request.url
+        return sha1(b"GET\n" + canonicalize(url.partition("#")[0] if "#" in url else url).encode()).digest()
     fragment = request.url.partition("#")[2] if keep_fragments else ""
     url = f"{request.full_url}#{fragment}" if fragment else request.full_url
     parts = [request.method.encode(), canonicalize(url, keep_fragments=keep_fragments).encode()]

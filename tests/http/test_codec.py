@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scrapy_plus.errors import NotStorable, Undecodable
+from scrapy_plus.http import codec
 from scrapy_plus.http.codec import decode, encode
 from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import FIELDS, Request
@@ -231,3 +232,52 @@ def test_a_copy_of_headers_is_its_own():
     copy = headers.copy()
     copy.add("A", "2")
     assert headers["A"] == "1"
+
+
+PLAIN_REQUESTS = st.builds(
+    lambda url, parse, meta, public: _with(Request(url, parse=parse, meta=meta), from_public=public),
+    st.sampled_from(["http://h.test/", "https://h.test:54321/a?b=%20#c", "http://u:p@h.test/", 'http://h.test/"\\ü']),
+    st.sampled_from(["parse", "parse_detail", "größe"]),
+    st.none() | st.fixed_dictionaries({"depth": st.integers() | st.booleans() | st.just("1")}) | METAS,
+    st.booleans(),
+)
+
+
+def _with(request, **values):
+    for name, value in values.items():
+        setattr(request, name, value)
+    return request
+
+
+def _state(request):
+    return {name: getattr(request, name, "unset") for name in Request.__slots__}
+
+
+@UNHURRIED
+@given(PLAIN_REQUESTS | REQUESTS)
+def test_the_short_way_to_bytes_and_back_gives_what_the_long_one_does(request):
+    payload = codec._encode_any(request)
+    assert encode(request) == payload
+    read = decode(payload)
+    again = Request(**{name: getattr(read, name) for name in FIELDS if name not in ("headers", "meta")})
+    again._headers, again._meta, again.from_public = read._headers, read._meta, read.from_public
+    assert _state(read) == _state(again)
+
+
+def test_the_short_way_is_taken_for_plain_requests():
+    """Else the test above compares the long way with itself."""
+    request = Request("http://h.test:54321/a?b=c", meta={"depth": 3})
+    assert codec._encode_plain(request) == codec._encode_any(request)
+    assert codec._decode_plain({"u": "http://h.test/", "t": {"depth": 1}, "p": "parse_it"}).parse == "parse_it"
+    assert not codec._encode_plain(Request("http://h.test/", priority=1))
+    assert codec._decode_plain({"u": "http://h.test/", "r": 1}) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"u":"file:///x"}', '{"u":1}', '{"u":"http://h.test/","p":"a b"}', '{"u":"http://h.test/"}x', "[]", '{"t":{}}']
+    + ['{"u":"http://h.test/","t":[1]}', '{"u":"http://h.test/","p":[1]}', "1", '"u"', "{"],
+)
+def test_what_looks_like_a_plain_request_and_is_none_is_refused(body):
+    with pytest.raises(Undecodable):
+        decode(codec.VERSION + body.encode())

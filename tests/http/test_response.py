@@ -269,3 +269,16 @@ def test_forms_sent_from_a_page_are_in_its_encoding():
     response = page(b"", encoding="gbk")
     assert response.follow("a", method="POST", data={"q": "中"}).body == b"q=%D6%D0"
     assert response.follow("a", method="POST", data={"q": "中"}, encoding="utf-8").body == b"q=%E4%B8%AD"
+
+
+def test_links_followed_at_a_glance_are_requests_like_any_other():
+    page = Response("http://h.test:54321/a/b.html", body=b'<base href="/c/">')
+    links = ["/x", "y?z=1", "../q", " y ", "HTTP://H.test", "ü", "mailto:x", "?k", "http://h.test:80/"]
+    followed = [*page.follow_all(links), *page.follow_all(links, callback="parse_it")]
+    urls = [page.link_url(link) for link in links if link != "mailto:x"]
+    made = [Request(url, callback=callback) for callback in (None, "parse_it") for url in urls]
+    assert [_state(one) for one in followed] == [_state(one) for one in made]
+
+
+def _state(request):
+    return {name: getattr(request, name, "unset") for name in Request.__slots__}

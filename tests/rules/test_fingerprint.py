@@ -96,3 +96,9 @@ def test_an_occurrence_has_an_id_of_its_own_that_does_not_change():
     assert len(ids) == 4
     assert all(len(id) == 20 for id in ids)
     assert occurrence_id(fp, parent, 0) == occurrence_id(fp, parent, 0)
+
+
+def test_a_plain_get_has_the_fingerprint_that_the_long_way_gives():
+    for url in ("http://shop.test/tea?b=2&a=1#top", "http://shop.test:54321/", "http://SHOP.test:80/./%7ea"):
+        request = Request(url)
+        assert fingerprint(request) == fingerprint(request, include_headers=["x-not-there"])
