@@ -149,6 +149,12 @@ class PrivateAddress(DownloadError):
     permanent = True
 
 
+class NotCached(DownloadError):
+    """The cache has no answer, and the network is not to be asked (HTTPCACHE_IGNORE_MISSING)."""
+
+    permanent = True
+
+
 class HttpError(ScrapyPlusError):
     """The server answered with a status that the spider did not ask to see."""
 

@@ -73,7 +73,9 @@ def begin(frontier: Frontier, settings: Settings) -> None:
 
 
 def pace_of(settings: Settings) -> Pace:
-    """How every site is asked that has no pace of its own."""
+    """How every site is asked that has no pace of its own; one that is not asked at all (offline) needs none."""
+    if settings.HTTPCACHE_ENABLED and settings.HTTPCACHE_IGNORE_MISSING:
+        return Pace()
     jitter = JITTER if settings.RANDOMIZE_DOWNLOAD_DELAY else 0.0
     return Pace(settings.DOWNLOAD_DELAY, settings.CONCURRENT_REQUESTS_PER_DOMAIN, jitter=jitter)
 

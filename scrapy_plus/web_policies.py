@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 from scrapy_plus.conf.settings import Settings
+from scrapy_plus.core.stats import Stats
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.middlewares.cookies import Cookies
 from scrapy_plus.middlewares.meta_refresh import MetaRefresh
 from scrapy_plus.middlewares.shared_jars import SharedJars
+from scrapy_plus.transport.base import Transport
+from scrapy_plus.transport.cache_store import CacheStore
+from scrapy_plus.transport.cached import CachedTransport
+
+
+def with_cache(transport: Transport, settings: Settings, spider_name: str, stats: Stats) -> Transport:
+    """The transport, behind the cache if there is to be one."""
+    if not settings.HTTPCACHE_ENABLED:
+        return transport
+    folder = (settings.project_dir or Path.cwd()) / settings.HTTPCACHE_DIR
+    name = re.sub(r"[^\w.-]", "_", spider_name)
+    return CachedTransport(
+        transport,
+        CacheStore(folder / f"{name}.sqlite"),
+        policy=settings.HTTPCACHE_POLICY,
+        expiration_seconds=settings.HTTPCACHE_EXPIRATION_SECS,
+        ignored_codes=settings.HTTPCACHE_IGNORE_HTTP_CODES,
+        is_offline=settings.HTTPCACHE_IGNORE_MISSING,
+        count=stats.inc,
+    )
 
 
 def outer(settings: Settings) -> list[Any]:

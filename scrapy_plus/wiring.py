@@ -153,7 +153,7 @@ def build_crawl(
     scheduler = build_scheduler(spider, settings, committer, stats)
     policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings, frontier)]
     downloader = Downloader(
-        make_transport(settings),
+        web_policies.with_cache(make_transport(settings), settings, str(spider.name), stats),
         DownloaderChain(policies, spider),
         timeout_seconds=settings.DOWNLOAD_TIMEOUT,
         max_bytes=settings.DOWNLOAD_MAXSIZE,

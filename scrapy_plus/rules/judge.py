@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scrapy_plus.errors import HttpError, PrivateAddress
+from scrapy_plus.errors import HttpError, NotCached, PrivateAddress
 from scrapy_plus.http.secrets import redact
 
 
@@ -25,7 +25,7 @@ class Bury:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nothing to try again: the server's answer is final (a 404, say), or the address must not be asked. The request is
+    """Nothing to try again: the server's answer is final (a 404, say), or it must not be asked. The request is
     done and counted as an error."""
 
     reason: str
@@ -49,7 +49,7 @@ def judge(
     requests which failed together do not come back together.
     """
     reason = describe(failure)
-    if isinstance(failure, HttpError | PrivateAddress) and failure.permanent:
+    if isinstance(failure, HttpError | PrivateAddress | NotCached) and failure.permanent:
         return Finish(reason)
     if getattr(failure, "permanent", False) or retry_time >= max_retries:
         return Bury(reason)
