@@ -1,7 +1,7 @@
 """A transport that remembers: answers out of a cache where its policy allows it, from another transport elsewhere.
 
-It stands where the network is, below all middlewares: what it keeps is what came over the wire, and what it answers goes
-the same way as any other answer. It takes no time, so it holds no slot of a site.
+It stands where the network is, below all middlewares: what it keeps is what came over the wire, and what it answers
+goes the same way as any other answer. It takes no time, so it holds no slot of a site.
 """
 
 from __future__ import annotations
