@@ -57,7 +57,7 @@ class CachedTransport(Transport):
         self._count = count
         self._clock = clock
 
-    def fetch(self, request: Request, **limits: Any) -> Response:  # type: ignore[override]
+    def fetch(self, request: Request, **limits: Any) -> Response:
         fields = tuple(request.headers.pairs()) if request.has_headers else ()
         if request.has_meta and request.meta.get("dont_cache"):
             return self._ask(request, limits)
