@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+from itertools import islice
 from pathlib import Path
 
 from scrapy_plus.conf.redis_address import (
@@ -24,8 +26,9 @@ from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.keys import crawl_prefix
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.frontier.redis import RedisFrontier
+from scrapy_plus.frontier.server import NoCrawl
 from scrapy_plus.frontier.stored_items import StoredItems
-from scrapy_plus.redis_client import check_server, make_client
+from scrapy_plus.redis_client import check_server, make_client, redis_errors
 from scrapy_plus.rules.pace import Pace
 
 log = logging.getLogger("scrapy_plus.store")
@@ -34,6 +37,9 @@ JITTER = 0.5
 PREFETCH = 2
 """Leases kept ready, in pages worked on at a time: less leaves workers waiting, more breaks the order of the crawl."""
 RENEWALS_A_LEASE = 3
+WATCH_SECONDS = 10.0
+"""How long somebody at a terminal waits for a Redis that is away."""
+CRAWLS_FOUND = 1000
 NODE = "SCRAPY_PLUS_NODE"
 STARTED = "SCRAPY_PLUS_STARTED"
 """The environment variables in which a supervisor gives a worker process its name, and where to tell what it does."""
@@ -68,6 +74,8 @@ def begin(frontier: Frontier, settings: Settings) -> None:
             frontier.flush()
         except NodesAlive as error:
             raise UsageError(f"not started anew: {error}") from None
+    if frontier.state() == "stopped":
+        frontier.set_state("running")  # somebody stopped it, and now somebody starts it
     if settings.SCHEDULER_SEED_AGAIN and not frontier.begin_again():
         log.info("the crawl is not finished: it goes on, and is not seeded once more")
 
@@ -158,6 +166,29 @@ class RedisStore:
             items_key=items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=settings.JOB),
             keeps_items=bool(settings.FEEDS),
         )
+
+    def watch(self, spider_name: str, settings: Settings) -> RedisFrontier:
+        """The crawl of this spider for somebody who looks at it or steers it. Raises UsageError if there is none."""
+        retry_seconds = min(WATCH_SECONDS, settings.REDIS_RETRY_SECONDS or WATCH_SECONDS)
+        client = make_client(self._address)
+        try:
+            return RedisFrontier(client, self._prefix(spider_name), watches=True, retry_seconds=retry_seconds)
+        except NoCrawl as missing:
+            others = "name the spider with --spider, and with -s REDIS_URL, PROJECT_NAME or JOB if they are others"
+            raise UsageError(f"{missing}; {others}") from None
+
+    def crawls(self) -> list[str]:
+        """The spiders of this project and JOB that have a crawl here, found by the names of keys."""
+        found = []
+        end = f":{self._job}}}:meta" if self._job else "}:meta"
+        start = f"{self._before}{{{self._project}:"
+        client = make_client(self._address)
+        pattern = re.sub(r"([*?\[\]^\\])", r"\\\1", start) + "*" + end
+        with redis_errors(self._address):
+            for key in islice(client.scan_iter(match=pattern, count=5000), CRAWLS_FOUND):
+                found.append(key.decode()[len(start) : -len(end)])
+        client.close()
+        return sorted(name for name in found if ":" not in name)
 
     def stored_items(self, spider_name: str, settings: Settings) -> StoredItems:
         """The items of this spider's crawl, for those who only read."""

@@ -182,14 +182,18 @@ def build_crawl(
     return crawl
 
 
+def identify_by(settings: Settings) -> Callable[[Request], bytes]:
+    """What gives a request its id."""
+    if not settings.FINGERPRINT_HEADERS and not settings.FINGERPRINT_FRAGMENTS:
+        return fingerprint
+    return partial(
+        fingerprint,
+        include_headers=settings.FINGERPRINT_HEADERS,
+        keep_fragments=settings.FINGERPRINT_FRAGMENTS,
+    )
+
+
 def build_scheduler(spider: Spider, settings: Settings, committer: Committer, stats: Stats) -> Scheduler:
-    identify = fingerprint
-    if settings.FINGERPRINT_HEADERS or settings.FINGERPRINT_FRAGMENTS:
-        identify = partial(
-            fingerprint,
-            include_headers=settings.FINGERPRINT_HEADERS,
-            keep_fragments=settings.FINGERPRINT_FRAGMENTS,
-        )
     return Scheduler(
         committer.frontier,
         committer=committer,
@@ -197,7 +201,7 @@ def build_scheduler(spider: Spider, settings: Settings, committer: Committer, st
         spider_name=str(spider.name),
         dupefilter=settings.DUPEFILTER,
         log_all_duplicates=settings.DUPEFILTER_DEBUG,
-        identify=identify,
+        identify=identify_by(settings),
         paces={host: _slot_pace(settings, slot) for host, slot in settings.DOWNLOAD_SLOTS.items()},
         stats=stats,
     )

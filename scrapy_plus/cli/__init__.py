@@ -8,9 +8,18 @@ from typing import NoReturn
 
 import click
 
+from scrapy_plus.cli.asking import dead_group, forget_command, why_command
 from scrapy_plus.cli.base import Command
 from scrapy_plus.cli.crawling import crawl_command, list_command, run_command, runspider_command
 from scrapy_plus.cli.making import genspider_command, startproject_command
+from scrapy_plus.cli.operating import (
+    doctor_command,
+    flush_command,
+    pause_command,
+    resume_command,
+    status_command,
+    stop_command,
+)
 from scrapy_plus.cli.reading import items_command
 from scrapy_plus.cli.telling import settings_command, version_command
 from scrapy_plus.cli.torture import torture_command
@@ -32,6 +41,15 @@ for command in (
     crawl_command,
     runspider_command,
     items_command,
+    status_command,
+    why_command,
+    dead_group,
+    forget_command,
+    pause_command,
+    resume_command,
+    stop_command,
+    flush_command,
+    doctor_command,
     settings_command,
     version_command,
     torture_command,

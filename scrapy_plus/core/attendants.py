@@ -131,6 +131,7 @@ class Keeper:
         self._facts = {"role": role, "host": socket.gethostname(), "pid": str(os.getpid())}
         self._next_reap = time.monotonic() + random.uniform(0, REAP_SECONDS)
         self._next_beat = 0.0
+        self._told, self._told_at = 0, time.monotonic()
         self._next_call = time.monotonic() + FIRST_CALL_SECONDS if misses_slaves else float("inf")
 
     def start(self) -> None:
@@ -153,7 +154,7 @@ class Keeper:
     def _turn(self, now: float) -> None:
         if now >= self._next_beat:
             self._next_beat = now + BEAT_SECONDS
-            self._frontier.beat(self._committer.worker, self._facts)
+            self._frontier.beat(self._committer.worker, {**self._facts, **self._load(now)})
         if now >= self._next_reap:
             # A little apart from the others': one that finds something is enough.
             self._next_reap = now + REAP_SECONDS * random.uniform(0.7, 1.0)
@@ -161,6 +162,15 @@ class Keeper:
         if now >= self._next_call:
             self._next_call = now + CALL_SECONDS
             self._call_for_slaves()
+
+    def _load(self, now: float) -> dict[str, str]:
+        """What this process works on, and how fast: a display need not look at every lease for it."""
+        held = list(self._committer.held.values())
+        oldest = max((now - one.came_at for one in held), default=0.0)
+        settled, seconds = self._committer.settled, now - self._told_at
+        rate = 60 * (settled - self._told) / seconds if seconds > 0 else 0.0
+        self._told, self._told_at = settled, now
+        return {"leased": str(len(held)), "oldest_seconds": f"{oldest:.0f}", "pages_per_minute": f"{rate:.0f}"}
 
     def _call_for_slaves(self) -> None:
         others = [

@@ -90,6 +90,7 @@ class Committer:
         self.is_remote = is_remote
         self.held: dict[bytes, Held] = {}
         self.lost: set[bytes] = set()
+        self.settled = 0
         self.state = "running"
         self.wait_seconds: float | None = None
         self.failure: FrontierError | None = None
@@ -231,6 +232,7 @@ class Committer:
         self._sending.difference_update(ending)
         for id in ending:
             self.forget(id)
+        self.settled += len(outbox.pages)
         for then, taken in zip(outbox.thens, answer.pages, strict=True):
             then(taken)
         if answer.lease is not None:

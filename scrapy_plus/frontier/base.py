@@ -282,6 +282,10 @@ class Frontier(ABC):
         """The state of the whole crawl: "running", "paused" or "stopped"; while not running, `lease` gives nothing."""
 
     @abstractmethod
+    def state(self) -> str:
+        """The state of the whole crawl: "running", "paused", "stopped" or "finished"."""
+
+    @abstractmethod
     def flush(self, *, force: bool = False) -> None:
         """Empties everything and starts a new epoch.
 

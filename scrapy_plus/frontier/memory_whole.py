@@ -59,6 +59,9 @@ class MemoryWhole:
         self._begin()
         self._state = state
 
+    def state(self) -> str:
+        return self._state
+
     def _reopen(self) -> None:
         if self._state == FINISHED:
             self._state = RUNNING

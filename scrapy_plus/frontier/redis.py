@@ -41,7 +41,7 @@ class RedisFrontier(RedisLooking, Frontier):
     that has requests. `grace_seconds` (default: half a lease): a silence longer than that was an outage.
     `items_as` is "stream", or "list" for consumers that pop, below `items_key` (default: `prefix:items`). With
     `keeps_items` all processes of the crawl are told that somebody wants the items. `seen_cache` ids are remembered to
-    spare their sending.
+    spare their sending. With `watches` the crawl must be there (NoCrawl), and stays as it is run by others.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class RedisFrontier(RedisLooking, Frontier):
         items_key: str | None = None,
         keeps_items: bool = False,
         seen_cache: int = 100_000,
+        watches: bool = False,
         dice: Callable[[], float] = random.random,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -72,6 +73,7 @@ class RedisFrontier(RedisLooking, Frontier):
         self._pace = pace or Pace()
         self._dice = dice
         self._cache = SeenCache(seen_cache)
+        self._watches = watches
         grace = lease_seconds / 2 if grace_seconds is None else grace_seconds
         self._options: dict[str, Argument] = {
             "delay": wire.ms(self._pace.delay_seconds),
@@ -95,20 +97,33 @@ class RedisFrontier(RedisLooking, Frontier):
         """Makes the crawl known to the server, or joins it. On a server that was restarted everything is mended first:
         its log may have been torn within a script."""
         run_id = self.server.run_id
+        if self._watches:
+            self._look_in()
+            self.server.met(run_id)
+            return
         options = [part for pair in self._options.items() for part in pair]
         answer = self.server.run(load("open"), [self.keys.prefix], [run_id, self._order, *options])
         _, _, order, repaired_on, schema, bodies = answer
-        if wire.text(schema) != SCHEMA:
-            raise FrontierError(
-                f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, not {SCHEMA})"
-                "; finish it with that one, or delete its keys"
-            )
+        self._check_schema(schema)
         if wire.text(order) != self._order:
             log.warning("the crawl %s goes on in the order it has: %s", self.keys.prefix, wire.text(order))
         if wire.text(repaired_on) != run_id:
             redis_mending.mend_after_restart(self, run_id, has_bodies=bool(bodies))
         self.sweep()
         self.server.met(run_id)
+
+    def _check_schema(self, schema: Any) -> None:
+        if wire.text(schema) != SCHEMA:
+            raise FrontierError(
+                f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, not {SCHEMA})"
+                "; finish it with that one, or delete its keys"
+            )
+
+    def _look_in(self) -> None:
+        schema = self._read(lambda client: client.hget(self.keys.meta, "schema"))
+        if schema is None:
+            raise NoCrawl(f"Redis at {self.server.where} has no crawl {self.keys.prefix}")
+        self._check_schema(schema)
 
     def _run(self, verb: str, *arguments: Argument) -> Any:
         """The answer of a verb's script; a crawl that is gone from the server is opened anew."""

@@ -76,6 +76,14 @@ class RedisLooking:
         ]
         return letters, cursor + count if len(found) > count else 0
 
+    def dead_letter(self, id: bytes) -> DeadLetter | None:
+        """The dead letter with this id."""
+        at_ms = self._read(lambda client: client.zscore(self.keys.dead, id))
+        if at_ms is None:
+            return None
+        body, why = (self._read(partial(_field, key, id)) for key in (self.keys.req, self.keys.why))
+        return wire.read_dead(id, at_ms, body, why)
+
     def stats(self) -> dict[str, int]:
         values: Any = self._read(lambda client: client.hgetall(self.keys.stats))
         return {wire.text(name): int(value) for name, value in sorted(values.items())}
@@ -86,6 +94,9 @@ class RedisLooking:
     def keeps_items(self) -> bool:
         """Whether a process of this crawl said that it wants the items, a file for example."""
         return bool(self._read(lambda client: client.hget(self.keys.meta, "keeps_items")))
+
+    def state(self) -> str:
+        return wire.text(self._read(lambda client: client.hget(self.keys.meta, "state")) or "running")
 
     def nodes(self) -> list[Node]:
         now = self.now()
@@ -109,3 +120,7 @@ class RedisLooking:
 
     def repair(self) -> int:
         return redis_mending.repair(self)
+
+
+def _field(key: str, id: bytes, client: redis.Redis) -> Any:
+    return client.hget(key, id)

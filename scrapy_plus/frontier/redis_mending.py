@@ -165,7 +165,7 @@ def _seen(frontier: Mendable) -> int:
 
 def audit(frontier: Mendable) -> list[str]:
     """What is broken, a line each, at most about twenty. For a crawl that stands still: what moves may look broken."""
-    problems = [*_broken_sums(frontier), *_stray_counters(frontier)]
+    problems = [*broken_sums(frontier), *_stray_counters(frontier)]
     for ids in _ids(frontier, frontier.keys.req):
         wrong = frontier._run("check", *_with_members(ids))
         problems += [f"{wire.text(what)}: {id.hex()}" for id, what in zip(wrong[::2], wrong[1::2], strict=True)]
@@ -174,7 +174,7 @@ def audit(frontier: Mendable) -> list[str]:
     return problems
 
 
-def _broken_sums(frontier: Mendable) -> Iterator[str]:
+def broken_sums(frontier: Mendable) -> Iterator[str]:
     bodies, leased, delayed, dead, seen, _ = frontier._run("counts")
     keys = frontier.keys
     owners, reasons, queued = frontier._read(
