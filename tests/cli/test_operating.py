@@ -232,7 +232,8 @@ def test_of_several_crawls_one_must_be_named(crawl, redis_client):  # noqa: F811
     RedisFrontier(redis_client, f"{{{crawl.project}:books}}")
     answer = crawl.say("pause")
     assert answer.exit_code == 2 and "books, shop" in answer.stderr
-    assert {json.loads(line)["spider"] for line in crawl.say("status", "--json").stdout.splitlines()} == {"books", "shop"}
+    told = crawl.say("status", "--json").stdout.splitlines()
+    assert {json.loads(line)["spider"] for line in told} == {"books", "shop"}
     assert crawl.say("pause", "--spider", "books").exit_code == 0
 
 
