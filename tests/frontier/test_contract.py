@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_plus.errors import CursorMoved, NodesAlive
-from scrapy_plus.frontier.base import Location, Page
+from scrapy_plus.frontier.base import Ask, Location, Page
 from scrapy_plus.rules.lifecycle import TABLE, State
 from tests.frontier.conftest import SITE, Worker, name_of, names, record
 
@@ -43,6 +43,32 @@ def test_each_lease_names_the_site_of_its_request(frontier, worker):
     sites = ["http://a:80", "http://b:80", "http://a:80"]
     frontier.offer([record(str(number), site=site) for number, site in enumerate(sites)])
     assert [lease.site for lease in sorted(worker.lease(3))] == sites
+
+
+@pytest.mark.parametrize("payload", [b"", b"x", b"xxxxxxxxx"])
+def test_a_short_payload_is_as_good_as_any(frontier, worker, payload):
+    frontier.offer([record("b"), record("a", priority=1)._replace(payload=payload)])
+    [lease] = worker.lease()
+    assert (name_of(lease.id), lease.payload, lease.site) == ("a", payload, SITE)
+    frontier.release([(lease.id, lease.token)])
+    assert names(worker.lease(2)) == ["a", "b"]
+
+
+def test_what_is_retried_at_once_and_leased_in_the_same_call_has_its_attempt_counted(frontier, worker):
+    frontier.offer([record("a")])
+    [lease] = worker.lease()
+    answer = frontier.commit(retries=[(lease.id, lease.token, 0.0)], ask=Ask("w", 1, 1))
+    assert [one.attempt for one in answer.lease.leases] == [1]
+
+
+def test_a_delay_holds_for_what_comes_after_the_last_request_was_done(frontier, worker, clock):
+    frontier.set_site(SITE, delay_seconds=5)
+    frontier.offer([record("a")])
+    worker.ack(*worker.lease(1))
+    frontier.offer([record("b")])
+    assert worker.lease(1) == []
+    clock.advance(5)
+    assert names(worker.lease(1)) == ["b"]
 
 
 def test_what_is_new_or_done_or_waits_is_located_with_nothing_but_its_state(frontier, worker):

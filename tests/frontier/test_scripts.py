@@ -93,11 +93,12 @@ STATES = {"begin_again": "finished", "clear_finished": "finished"}
 def test_only_what_takes_in_more_is_refused_when_memory_is_full(full, verb):
     prefix = f"{{{verb}}}"
     frontier = redis_frontier(full, prefix=prefix)
-    full.hset(frontier.keys.meta, mapping={"seeded": 1, "state": STATES.get(verb, "running")})
+    full.hset(frontier.keys.meta, mapping={"seeded": 1, "state": STATES.get(verb, "running"), "called": 1})
     full.config_set("maxmemory", 1)
     try:
         if verb in PASSES:
             full.eval(load(verb).text, 2, prefix, f"{prefix}:dead", *PASSES[verb])
+            assert int(full.hget(frontier.keys.meta, "called")) > 1, "that somebody called is noted all the same"
         else:
             with pytest.raises(redis.exceptions.OutOfMemoryError):
                 full.eval(load(verb).text, 1, prefix, *IDLE[verb])
@@ -237,6 +238,19 @@ def test_the_jitter_of_each_site_of_a_call_stays_within_its_bounds(redis_client)
     starts = [int(redis_client.hget(frontier.keys.site(number), "next")) / 1000 for number in range(1, 9)]
     assert all(before + 5 <= start <= after + 15.001 for start in starts)
     assert max(starts) - min(starts) > 3, "they are spread"
+
+
+def test_a_site_forgets_a_delay_that_is_over(redis_client):
+    clock = Clock()
+    frontier = redis_frontier(redis_client, clock)
+    frontier.set_site(SITE, delay_seconds=5)
+    frontier.offer([record("a")])
+    worker = Worker(frontier)
+    worker.ack(*worker.lease(1))
+    assert redis_client.hexists(frontier.keys.site(1), "next")
+    clock.advance(6)
+    frontier.offer([record("b")])
+    assert not redis_client.hexists(frontier.keys.site(1), "next")
 
 
 # -- time, keys and mending -------------------------------------------------------------------------------------------
