@@ -5,14 +5,13 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.rules.addresses import is_guarded
 from scrapy_plus.transport.base import Transport, Unsendable
+from scrapy_plus.transport.curl_exchange import Special
 from scrapy_plus.transport.curl_failures import TooStrict
-from scrapy_plus.transport.curl_wire import Ask, CurlWire
-from scrapy_plus.transport.http1 import parse_head
+from scrapy_plus.transport.curl_wire import CurlWire, status_of
 from scrapy_plus.transport.outgoing import (
     IDEMPOTENT,
     Origin,
@@ -24,10 +23,12 @@ from scrapy_plus.transport.outgoing import (
     proxy_of,
     split,
 )
+from scrapy_plus.transport.raw_headers import RawHeaders
 from scrapy_plus.transport.requests_session import RequestsTransport
 from scrapy_plus.transport.wire import Resolve
 
 _KNOWN_FIELDS = 1024
+_KNOWN_ROOTS = 4096
 _NOWHERE = Origin("http", "", 80, "", "", None)
 
 
@@ -60,39 +61,53 @@ class CurlTransport(Transport):
         )
         self._block_private = block_private
         self._known_lines: dict[Any, tuple[bytes, ...]] = {}
+        self._plain_roots: set[str] = set()
 
     def fetch(
         self, request: Request, *, timeout_seconds: float, max_bytes: int, fail_on_dataloss: bool = True
     ) -> Response:
         url = request.full_url
-        proxy = proxy_of(request)
-        through = parse_proxy(proxy) if proxy else None
-        method, body = request.method, b""
         at = url.find("/", 8)
-        if method == "GET" and at > 0 and "@" not in url and "?" not in url[:at] and not _has_body(request):
-            root, target = url[:at], url[at:]
+        root, target, special = url[:at], url[at:], None
+        is_plain = request.method == "GET" and not request.data and request.json is None and not request.proxy
+        if is_plain and root in self._plain_roots and not request.has_meta:
             lines = self._plain_lines(request)
         else:
-            body = body_of(request)
-            origin, target = split(url)
-            root = f"{origin.scheme}://{origin.shown}"
-            lines = lines_of(fields_of(request, origin, body), origin.shown)
+            root, target, lines, special = self._look_closely(request, url)
         if " " in target or not target.isprintable():
             raise Unsendable("a line break, NUL or space where the request line or a header cannot have one")
-        only_public = through is None and is_guarded(self._block_private, from_public=request.from_public)
-        ask = Ask(root, target, lines, timeout_seconds, max_bytes, method, body, through, only_public)
+        mode = self._block_private
+        only_public = mode != "off" and is_guarded(mode, from_public=request.from_public)
         try:
-            answer = self._wire.exchange(ask, fail_on_dataloss=fail_on_dataloss)
+            head, body, flags, ip_address = self._wire.exchange(
+                root, target, lines, timeout_seconds, max_bytes, special, only_public, fail_on_dataloss
+            )
         except TooStrict:
-            if method not in IDEMPOTENT:
+            if request.method not in IDEMPOTENT:
                 raise
             return self._lenient().fetch(
                 request, timeout_seconds=timeout_seconds, max_bytes=max_bytes, fail_on_dataloss=fail_on_dataloss
             )
-        head = parse_head(answer.head)
-        response = Response(url, head.status, Headers(head.fields), answer.body, request=request, flags=answer.flags)
-        response.ip_address = answer.ip_address
+        response = Response(url, status_of(head), None, body, request=request, flags=flags)
+        response.headers = RawHeaders(head)
+        response.ip_address = ip_address
         return response
+
+    def _look_closely(self, request: Request, url: str) -> tuple[str, str, tuple[bytes, ...], Special | None]:
+        """Root, target and lines of any request, and what is special about it."""
+        origin, target = split(url)
+        root = f"{origin.scheme}://{origin.shown}"
+        proxy = proxy_of(request)
+        through = parse_proxy(proxy) if proxy else None
+        body = body_of(request)
+        lines = lines_of(fields_of(request, origin, body), origin.shown)
+        if request.method != "GET" or body or through is not None:
+            return root, target, lines, Special(request.method, body, through)
+        if url.startswith(f"{root}/"):  # nothing in it is left out, as a password would be
+            if len(self._plain_roots) >= _KNOWN_ROOTS:
+                self._plain_roots.clear()
+            self._plain_roots.add(root)
+        return root, target, lines, None
 
     def _plain_lines(self, request: Request) -> tuple[bytes, ...]:
         """The lines of a GET's head; most requests of a crawl have the same."""
@@ -114,10 +129,6 @@ class CurlTransport(Transport):
         self._wire.close()
         if self._second is not None:
             self._second.close()
-
-
-def _has_body(request: Request) -> bool:
-    return bool(request.data) or request.json is not None
 
 
 def lines_of(fields: dict[str, str], host: str) -> tuple[bytes, ...]:

@@ -16,9 +16,18 @@ from scrapy_plus.transport.reading import SCRAP_BYTES
 
 _BODY_EXPECTED = frozenset({"POST", "PUT", "PATCH"})
 _SUPPRESS_CONNECT_HEADERS = 265  # pycurl has no name for it
+_URL, _REQUEST_TARGET = pycurl.URL, pycurl.REQUEST_TARGET
 _RECEIVE_BYTES = 64 * 1024
-END_OF_HEAD = (b"\r\n", b"\n")
+_END_OF_HEAD = (b"\r\n", b"\n")
 _SOCKS = {"socks5": "socks5h", "socks4": "socks4a"}
+
+
+class Special(NamedTuple):
+    """What a request has that a plain GET has not."""
+
+    method: str = "GET"
+    body: bytes = b""
+    proxy: Origin | None = None
 
 
 class Options(NamedTuple):
@@ -39,9 +48,10 @@ class Exchange:
         "_lines",
         "max_bytes",
         "_options",
-        "_pieces",
         "_root",
         "_sends",
+        "_setopt",
+        "_size",
         "_timeout_seconds",
         "curl",
         "is_refused",
@@ -49,14 +59,15 @@ class Exchange:
         "is_stale",
         "is_too_large",
         "lines_heard",
-        "size",
+        "pieces",
     )
 
     def __init__(self, options: Options) -> None:
         self.curl = pycurl.Curl()
+        self._setopt = self.curl.setopt
         self.lines_heard: list[bytes] = []
         self._options = options
-        self._pieces: list[bytes | bytearray] = []
+        self.pieces: list[Any] = []  # bytes, the first always; scraps are put together in a bytearray
         self._set_up()
 
     def _set_up(self) -> None:
@@ -66,7 +77,7 @@ class Exchange:
         self.max_bytes = -1
         self._timeout_seconds = -1.0
         self._sends = 0
-        self.size = 0
+        self._size = 0
         self._root = ""
         self._is_dead: Callable[[int], bool] | None = None
         self.is_too_large = self.is_resent = self.is_refused = self.is_stale = False
@@ -99,15 +110,15 @@ class Exchange:
     # -- before --------------------------------------------------------------------------------------------------------
 
     def ask(self, root: str, target: str, lines: tuple[bytes, ...], timeout_seconds: float, max_bytes: int) -> None:
-        """A GET of `target` at `root`, as in "http://shop.test"; its fields as lines.
+        """A GET of `target` at `root` ("http://shop.test"), directly; other methods and ways are set after this.
 
         The target is given apart: out of a URL libcurl would write %2f as %2F, which some servers take for another.
         """
-        setopt = self.curl.setopt
+        setopt = self._setopt
         if root != self._root:
-            setopt(pycurl.URL, root)
+            setopt(_URL, root)
             self._root = root
-        setopt(pycurl.REQUEST_TARGET, target)
+        setopt(_REQUEST_TARGET, target)
         if lines is not self._lines:
             setopt(pycurl.HTTPHEADER, lines)
             self._lines = lines
@@ -159,11 +170,11 @@ class Exchange:
     # -- meanwhile, called by libcurl ----------------------------------------------------------------------------------
 
     def _hear(self, piece: bytes) -> int | None:
-        self.size += len(piece)
-        if self.size > self.max_bytes:
-            self.is_too_large = True
+        self._size += len(piece)
+        if self._size > self.max_bytes:
+            self.is_too_large, self._is_plain = True, False
             return -1
-        pieces = self._pieces
+        pieces = self.pieces
         if pieces and len(piece) < SCRAP_BYTES:  # as objects of their own scraps would take 20 times their size
             if type(pieces[-1]) is not bytearray:
                 pieces.append(bytearray())
@@ -187,43 +198,29 @@ class Exchange:
             import socket
 
             return socket.socket(family, kind, protocol)
-        self.is_refused = True
+        self.is_refused, self._is_plain = True, False
         return pycurl.SOCKET_BAD
-
-    # -- afterwards ----------------------------------------------------------------------------------------------------
-
-    def head(self) -> tuple[bytes, bool]:
-        """The head of the final answer, and whether it came whole; interim answers and trailers are left out."""
-        lines = self.lines_heard
-        if lines and lines[-1] in END_OF_HEAD and lines.count(lines[-1]) == 1 and not _is_interim(lines[0]):
-            return b"".join(lines), True
-        start = 0
-        for at, line in enumerate(lines):
-            if line not in END_OF_HEAD:
-                continue
-            if not _is_interim(lines[start]):
-                return b"".join(lines[start : at + 1]), True
-            start = at + 1
-        return b"".join(lines[start:]), False
-
-    def body(self) -> bytes:
-        pieces = self._pieces
-        return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
 
     def clear(self) -> None:
         """Ready for another request."""
         self.lines_heard.clear()
-        self._pieces.clear()
-        if self._is_plain:
-            self.size = 0
-            self.is_too_large = self.is_refused = False
-        else:
+        self.pieces.clear()
+        self._size = 0
+        if not self._is_plain:
             self.curl.reset()
             self._set_up()
 
 
-def _is_interim(status_line: bytes) -> bool:
-    return b" 1" in status_line[6:10]  # of "HTTP/1.1 103", "HTTP/2 103"
+def final_head(lines: list[bytes]) -> tuple[bytes, bool]:
+    """The head of the final answer, and whether it came whole; interim answers and trailers are left out."""
+    start = 0
+    for at, line in enumerate(lines):
+        if line not in _END_OF_HEAD:
+            continue
+        if lines[start].find(b" 1", 6, 10) < 0:
+            return b"".join(lines[start : at + 1]), True
+        start = at + 1
+    return b"".join(lines[start:]), False
 
 
 def _milliseconds(seconds: float) -> int:

@@ -13,12 +13,12 @@ from typing import Any
 
 import gevent
 import pycurl
-from gevent import monkey
+from gevent import getcurrent, monkey
 
 # The patched ones enter the hub, from which these are called.
 _poll: Any = monkey.get_original("select", "poll")
 _Socket: Any = monkey.get_original("socket", "socket")
-_READ_OR_WRITE = pycurl.POLL_INOUT  # the bits mean the same to libev
+_WELL = (0, "")
 
 
 class CurlLoop:
@@ -30,13 +30,15 @@ class CurlLoop:
     def __init__(self, *, max_connections: int) -> None:
         self._hub: Any = gevent.get_hub()
         self._waiting: dict[Any, Any] = {}
-        self._watchers: dict[int, Any] = {}
+        self._watchers: dict[tuple[int, int], Any] = {}
+        self._active: dict[int, Any] = {}
         self._timer = self._hub.loop.timer(0.0)
         self._timer_at = float("inf")
         self._deadline = float("inf")
         self._is_due = False
         self.is_closed = False
         self._multi = pycurl.CurlMulti()
+        self._socket_action = self._multi.socket_action
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._multi.setopt(pycurl.M_MAXCONNECTS, max_connections)
@@ -49,7 +51,7 @@ class CurlLoop:
         Whatever is thrown into the waiting greenlet (a timeout, a kill) takes the transfer out and closes its
         connection, or its stream of one.
         """
-        self._waiting[curl] = gevent.getcurrent()
+        self._waiting[curl] = getcurrent()
         self._multi.add_handle(curl)
         try:
             return self._hub.switch()
@@ -60,8 +62,8 @@ class CurlLoop:
 
     def is_dead(self, own_port: int) -> bool:
         """Whether the idle connection from this port is readable: by its end, or by what nobody asked for."""
-        for fd, watcher in self._watchers.items():
-            if not watcher.active and _port_of(fd) == own_port:
+        for fd in {fd for fd, _ in self._watchers}.difference(self._active):
+            if _port_of(fd) == own_port:
                 poll = _poll()
                 poll.register(fd, select.POLLIN)
                 return bool(poll.poll(0))
@@ -70,17 +72,16 @@ class CurlLoop:
     # -- what libcurl calls --------------------------------------------------------------------------------------------
 
     def _watch(self, what: int, fd: int, multi: Any, data: Any) -> None:
-        watcher = self._watchers.get(fd)
-        if what == pycurl.POLL_REMOVE:
-            if watcher is not None:
-                watcher.stop()
-            return
-        if watcher is None:
-            watcher = self._watchers[fd] = self._hub.loop.io(fd, what)
-        else:
-            watcher.stop()
-            watcher.events = what
-        watcher.start(self._on_socket, fd, pass_events=True)
+        active = self._active
+        if fd in active:
+            active.pop(fd).stop()
+        if what != pycurl.POLL_REMOVE:
+            watcher = self._watchers.get((fd, what))
+            if watcher is None:
+                watcher = self._watchers[fd, what] = self._hub.loop.io(fd, what)
+            # libcurl tries what it is told of and takes no harm from what is not so: one bit stands for an error too.
+            watcher.start(self._on_socket, fd, what)
+            active[fd] = watcher
 
     def _set_timer(self, milliseconds: int) -> None:
         """Most timers are moved on long before they end, so the watcher is left alone unless it would be too late."""
@@ -104,14 +105,14 @@ class CurlLoop:
 
     # -- what the hub calls --------------------------------------------------------------------------------------------
 
-    def _on_socket(self, events: int, fd: int) -> None:
-        running = self._multi.socket_action(fd, events & _READ_OR_WRITE or pycurl.CSELECT_ERR)[1]
+    def _on_socket(self, fd: int, events: int) -> None:
+        running = self._socket_action(fd, events)[1]
         if running < len(self._waiting):
             self._wake()
 
     def _on_due(self) -> None:
         self._is_due = False
-        running = self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)[1]
+        running = self._socket_action(pycurl.SOCKET_TIMEOUT, 0)[1]
         if running < len(self._waiting):
             self._wake()
 
@@ -130,7 +131,7 @@ class CurlLoop:
         while is_more:
             is_more, done, failed = self._multi.info_read()
             for curl in done:
-                self._finish(curl, (0, ""))
+                self._finish(curl, _WELL)
             for curl, code, said in failed:
                 self._finish(curl, (code, said))
 
@@ -157,6 +158,7 @@ class CurlLoop:
             watcher.stop()
             watcher.close()
         self._watchers.clear()
+        self._active.clear()
 
 
 def _port_of(fd: int) -> int:
