@@ -10,7 +10,9 @@ from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.middlewares.cookies import Cookies
+from scrapy_plus.middlewares.http_auth import HttpAuth
 from scrapy_plus.middlewares.meta_refresh import MetaRefresh
+from scrapy_plus.middlewares.proxies import Pool, Proxies
 from scrapy_plus.middlewares.shared_jars import SharedJars
 from scrapy_plus.transport.base import Transport
 from scrapy_plus.transport.cache_store import CacheStore
@@ -48,14 +50,23 @@ def outer(settings: Settings) -> list[Any]:
     ]
 
 
-def inner(settings: Settings, frontier: Frontier) -> list[Any]:
+def inner(settings: Settings, frontier: Frontier, spider: Any) -> list[Any]:
     """Those next to the network: they hear every answer, and what they send with a request is not carried on."""
     has_store = bool(settings.ROLE or settings.SCHEDULER_PERSIST)
     is_shared = settings.COOKIES_SHARED and settings.COOKIES_ENABLED and has_store
-    return [
+    parts: list[Any] = [
         Cookies(
             settings.COOKIES_ENABLED,
             jars=SharedJars(frontier) if is_shared else None,
             debug=settings.COOKIES_DEBUG,
         )
     ]
+    # Inside Cookies, which gives the callback the request without what these two put on it.
+    auth = HttpAuth.of(spider, settings.HTTP_USER, settings.HTTP_PASS, settings.HTTP_AUTH_DOMAIN)
+    if auth is not None:
+        parts.append(auth)
+    proxies = [*([settings.PROXY] if settings.PROXY else []), *settings.PROXIES]
+    if proxies:
+        rests = {"rest_seconds": settings.PROXY_REST_SECONDS, "rest_limit_seconds": settings.PROXY_REST_MAX_SECONDS}
+        parts.append(Proxies(Pool(proxies, **rests)))
+    return parts

@@ -151,7 +151,7 @@ def build_crawl(
     begin(frontier, settings)
     committer = store.committer(frontier, settings)
     scheduler = build_scheduler(spider, settings, committer, stats)
-    policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings, frontier)]
+    policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings, frontier, spider)]
     downloader = Downloader(
         web_policies.with_cache(make_transport(settings), settings, str(spider.name), stats),
         DownloaderChain(policies, spider),
@@ -262,7 +262,7 @@ def _make(part: Any, settings: Settings) -> Any:
     return make(settings) if make is not None else part()
 
 
-def _downloader_defaults(settings: Settings, frontier: Frontier) -> list[Any]:
+def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider) -> list[Any]:
     """Outermost first, in the order that downloader_middlewares explains."""
     made = downloader_middlewares
     parts: list[Any] = [made.DefaultHeaders(settings.DEFAULT_REQUEST_HEADERS, user_agent=settings.USER_AGENT)]
@@ -272,7 +272,7 @@ def _downloader_defaults(settings: Settings, frontier: Frontier) -> list[Any]:
     if settings.RETRY_ENABLED:
         parts.append(made.RetryStatuses(settings.RETRY_HTTP_CODES))
     parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE, fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS))
-    return [*parts, *web_policies.inner(settings, frontier)]
+    return [*parts, *web_policies.inner(settings, frontier, spider)]
 
 
 def _spider_defaults(settings: Settings) -> list[Any]:

@@ -32,7 +32,7 @@ _ROWS = (
     ("HTTPCACHE_STORAGE HTTPCACHE_DBM_MODULE HTTPCACHE_GZIP", "the cache is a SQLite file in HTTPCACHE_DIR"),
     ("HTTPCACHE_ALWAYS_STORE HTTPCACHE_IGNORE_RESPONSE_CACHE_CONTROLS", "HTTPCACHE_POLICY = 'dummy' keeps everything"),
     ("HTTPCACHE_IGNORE_SCHEMES", "only http and https are crawled"),
-    ("HTTPPROXY_*", "give a request its own proxy="),
+    ("HTTPPROXY_*", "use PROXY or PROXIES, or give a request its own proxy="),
     ("MEMUSAGE_* MEMDEBUG_*", "memory is not watched by this release"),
     ("JOBDIR FP_PERSIST", "use SCHEDULER_PERSIST = True: a crawl, its filter too, goes on where it was left"),
     ("SCHEDULER_IDLE_BEFORE_CLOSE", "there are no start URLs out of Redis in this release"),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
-from scrapy_plus.conf.options import Kind, Option, boolean, choice, listed, number, path, text
+from scrapy_plus.conf.options import Kind, Option, Unfit, boolean, choice, listed, number, optional, path, text
+from scrapy_plus.conf.redis_address import Secret, secret
 
+_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _POLICIES = {"dummypolicy": "dummy", "rfc2616policy": "rfc9111", "rfc2616": "rfc9111"}
 
 
@@ -18,6 +21,21 @@ def cache_policy() -> Kind:
         return choice("rfc9111", "dummy").read(_POLICIES.get(word, word))
 
     return Kind("rfc9111 or dummy", read)
+
+
+def proxy_url() -> Kind:
+    """The URL of a proxy, whose password is never shown."""
+
+    def read(value: Any) -> Secret:
+        try:
+            parts = urlsplit(value if "://" in value else f"http://{value}")
+            if parts.scheme.lower() in _PROXY_SCHEMES and parts.hostname and parts.port != 0:
+                return Secret(value)
+        except (ValueError, TypeError, AttributeError):
+            pass
+        raise Unfit("must be the URL of a proxy, as in http://user:password@host:8080 (its value is not shown)")
+
+    return Kind("the URL of a proxy", read)
 
 
 names = listed(text(), "a list of names")
@@ -58,6 +76,35 @@ COOKIES_DEBUG = cookies(
     "Whether all cookies that are sent and set are logged, with their values.",
     boolean(),
 )
+
+# -- who asks, and by which way ----------------------------------------------------------------------------------------
+
+identity = partial(Option, group="Identity")
+
+PROXY = identity(
+    None,
+    "The proxy that requests go through which do not name their own: http://user:password@host:port, https, socks5 or "
+    "socks4.",
+    optional(proxy_url()),
+)
+PROXIES = identity(
+    [],
+    "Several such proxies, taken in turn. One that fails rests, longer each time; when all rest, the first to be up is "
+    "taken.",
+    listed(proxy_url(), "a list of URLs of proxies"),
+)
+PROXY_REST_SECONDS = identity(
+    5, "How long a proxy rests after its first failure; twice as long with each one more.", number(0), unit="s"
+)
+PROXY_REST_MAX_SECONDS = identity(600, "The longest rest of a proxy.", number(0), unit="s")
+HTTP_USER = identity(
+    None,
+    "The user name of HTTP authentication, sent to HTTP_AUTH_DOMAIN alone; a spider may have http_user, http_pass and "
+    "http_auth_domain instead.",
+    optional(text()),
+)
+HTTP_PASS = identity(None, "Its password.", optional(secret()))
+HTTP_AUTH_DOMAIN = identity(None, "The domain, subdomains included, that the two are for.", optional(text()))
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
 

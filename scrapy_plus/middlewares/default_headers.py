@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
 
 
 class DefaultHeaders:
     """Adds `headers` and a User-Agent where the request has none of its own.
 
-    `spider.user_agent` wins over `user_agent`. A header whose value is None is not sent.
+    `spider.user_agent` wins over `user_agent`. A header whose value is None is not sent. They are sent in the order
+    that they have here, a value of the request's own in its place, and what only the request has behind them. One with a User-Agent of its own keeps its own order.
     """
 
     def __init__(self, headers: Mapping[str, str | None] | None = None, user_agent: str | None = None) -> None:
         self._headers = {name: value for name, value in (headers or {}).items() if value is not None}
+        self._names = Headers(self._headers)
         self._user_agent = user_agent
 
     def process_request(self, request: Request, spider: Any) -> None:
+        if request.has_headers and "user-agent" not in request.headers:
+            request.headers = self._in_order(request.headers, spider)
+            return
         headers = request.headers
         user_agent = getattr(spider, "user_agent", None) or self._user_agent
         if user_agent and "user-agent" not in headers:
@@ -26,3 +32,15 @@ class DefaultHeaders:
         for name, value in self._headers.items():
             if name not in headers:
                 headers[name] = value
+
+    def _in_order(self, own: Headers, spider: Any) -> Headers:
+        user_agent = getattr(spider, "user_agent", None) or self._user_agent
+        ordered = Headers({"User-Agent": user_agent} if user_agent else None)
+        rows = list(own.pairs())
+        for default, value in self._headers.items():
+            for name, one in [row for row in rows if row[0].lower() == default.lower()] or [(default, value)]:
+                ordered.add(name, one)
+        for name, one in rows:
+            if name not in self._names:
+                ordered.add(name, one)
+        return ordered
