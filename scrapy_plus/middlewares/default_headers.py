@@ -13,7 +13,8 @@ class DefaultHeaders:
     """Adds `headers` and a User-Agent where the request has none of its own.
 
     `spider.user_agent` wins over `user_agent`. A header whose value is None is not sent. They are sent in the order
-    that they have here, a value of the request's own in its place, and what only the request has behind them. One with a User-Agent of its own keeps its own order.
+    that they have here, a value of the request's own in its place, and what only the request has behind them. A
+    request with a User-Agent of its own keeps its own order.
     """
 
     def __init__(self, headers: Mapping[str, str | None] | None = None, user_agent: str | None = None) -> None:

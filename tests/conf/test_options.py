@@ -141,7 +141,7 @@ def test_distance_counts_insertions_deletions_replacements_and_swaps(left, right
         ("DB", None),
         ("MODE", None),
         ("MYSQL_HOST", None),
-        ("PROXY", None),
+        ("PROXY", "PROXY"),
     ],
 )
 def test_a_slip_finds_the_word_that_was_meant_and_short_words_are_left_alone(slip, meant):
