@@ -45,6 +45,13 @@ def test_each_lease_names_the_site_of_its_request(frontier, worker):
     assert [lease.site for lease in sorted(worker.lease(3))] == sites
 
 
+def test_hundreds_that_arrive_at_once_go_before_the_hundreds_after_them(frontier, worker):
+    arrivals = [str(number) for number in range(800)]
+    frontier.offer([record(name) for name in arrivals[:400]])
+    frontier.offer([record(name) for name in arrivals[400:]])
+    assert [name for _ in range(8) for name in names(worker.lease(100))] == arrivals
+
+
 @pytest.mark.parametrize("payload", [b"", b"x", b"xxxxxxxxx"])
 def test_a_short_payload_is_as_good_as_any(frontier, worker, payload):
     frontier.offer([record("b"), record("a", priority=1)._replace(payload=payload)])

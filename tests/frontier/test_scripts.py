@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,6 +212,19 @@ def test_an_entry_of_a_queue_without_a_request_is_dropped_when_it_is_met(redis_c
     assert redis_client.zcard(key) == 0
     assert redis_client.zrange(frontier.keys.leases, 0, -1) == [record("a").id]
     assert not redis_client.exists(frontier.keys.site(0)), "it takes no slot"
+
+
+def test_a_delay_without_a_request_is_dropped_when_it_is_due(redis_client, frontier):
+    redis_client.zadd(frontier.keys.delayed, {b"x" * 20: 1})
+    assert frontier.lease("w", 0, 1).leases == []
+    assert redis_client.zcard(frontier.keys.delayed) == 0
+
+
+def test_what_is_stored_of_a_request_begins_with_its_format_its_score_and_its_site(redis_client, frontier):
+    frontier.offer([record("a")])
+    stored = redis_client.hget(frontier.keys.req, record("a").id)
+    score = redis_client.zscore(frontier.keys.queue(1), record("a").id)
+    assert stored == struct.pack(">BdI", 1, score, 1) + record("a").payload
 
 
 def test_a_ghost_before_the_one_that_goes_alone_does_not_hold_it_up(redis_client, frontier):
