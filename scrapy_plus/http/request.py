@@ -6,13 +6,18 @@ import json as _json
 from collections.abc import Callable, Mapping
 from operator import index
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy_plus.errors import NotStorable
 from scrapy_plus.http.headers import Headers
+from scrapy_plus.http.multipart import as_file, multipart
+from scrapy_plus.http.multipart import pairs as form_pairs
 from scrapy_plus.http.secrets import redact
 from scrapy_plus.http.storable import check_storable
 from scrapy_plus.http.url import add_params, clean_url, encode_form
+
+if TYPE_CHECKING:
+    from scrapy_plus.http.response import Response
 
 PRIORITY_LIMIT = 1000
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -25,8 +30,8 @@ class Request:
     arguments of the callback. `filter=False` (Scrapy's `dont_filter=True`) crawls the URL even if it was seen.
     `params` (mapping or pairs) go into the URL's query. `data` is a form (mapping or pairs) or a raw body (str, bytes),
     `body` its other name, `json` any JSON value; they leave `method` as it is. `formdata` is a form that makes a GET a
-    POST. `encoding` is that of params, forms and texts. `cookies` is a dict, or a list of dicts (name, value, domain,
-    path). `priority` is a whole number from -1000 to 1000, the highest goes first. `timeout` is the total deadline in
+    POST, `files` ({field: (name, content)}) go with the form in a multipart body. `encoding` is that of params, forms
+    and texts. `cookies` is a dict, or a list of dicts (name, value, domain, path). `priority` is a whole number from -1000 to 1000, the highest goes first. `timeout` is the total deadline in
     seconds; `proxy` is a URL (`proxies`, a dict of them by scheme).
 
     `meta` travels along, to `response.meta`. Keys that mean something: cookiejar, dont_merge_cookies, dont_redirect,
@@ -86,9 +91,14 @@ class Request:
         formdata: Any = None,
         dofilter: bool | None = None,
         proxies: Mapping[str, str] | str | None = None,
+        files: Mapping[str, Any] | None = None,
     ) -> None:
         if formdata is not None:
             data, method = formdata, "POST" if method == "GET" else method
+        if files:
+            entries = form_pairs(data) + [(name, as_file(file)) for name, file in files.items()]
+            data, kind = multipart(entries, encoding=encoding)
+            headers, method = {**(headers or {}), "Content-Type": kind}, "POST" if method == "GET" else method
         if dofilter is not None:
             filter = dofilter  # noqa: A001
         self.url = clean_url(url, encoding=encoding)
@@ -253,11 +263,33 @@ FIELDS = (
 """The constructor arguments that make up a request; the codec stores exactly these."""
 
 
-def FormRequest(url: str, formdata: Any = None, *, method: str | None = None, **arguments: Any) -> Request:  # noqa: N802
-    """A Request that sends a form: by POST, or with method="GET" in the URL's query."""
-    if formdata and method and method.upper() == "GET":
-        return Request(url, params=formdata, **arguments)
-    return Request(url, method or ("POST" if formdata else "GET"), data=formdata or None, **arguments)
+class FormRequest:
+    """Makes a Request (no more than that) which sends a form: by POST, or with method="GET" in the URL's query."""
+
+    def __new__(  # type: ignore[misc]
+        cls, url: str, formdata: Any = None, *, method: str | None = None, **arguments: Any
+    ) -> Request:
+        if formdata and method and method.upper() == "GET":
+            return Request(url, params=formdata, **arguments)
+        return Request(url, method or ("POST" if formdata else "GET"), data=formdata or None, **arguments)
+
+    @classmethod
+    def from_response(
+        cls,
+        response: Response,
+        formname: str | None = None,
+        formid: str | None = None,
+        formnumber: int | None = None,
+        formdata: Any = None,
+        clickdata: Mapping[str, Any] | None = None,
+        dont_click: bool = False,
+        formxpath: str | None = None,
+        formcss: str | None = None,
+        **arguments: Any,
+    ) -> Request:
+        """The same as `response.form_request(...)`, in Scrapy's words."""
+        which = {"id": formid, "name": formname, "number": formnumber, "css": formcss, "xpath": formxpath}
+        return response.form_request(formdata, click=False if dont_click else clickdata, **which, **arguments)
 
 
 def JsonRequest(url: str, data: Any = None, *, method: str | None = None, **arguments: Any) -> Request:  # noqa: N802

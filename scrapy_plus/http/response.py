@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from scrapy_plus.http.encoding import page_text, resolve
+from scrapy_plus.http.forms import form_request
 from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request, method_name, plain_request
 from scrapy_plus.http.secrets import redact
@@ -269,6 +270,17 @@ class Response:
         if "encoding" not in arguments and any(name in arguments for name in ("data", "formdata", "body", "params")):
             arguments = {**arguments, "encoding": self.encoding}
         return Request(url, **arguments)
+
+    def form_request(self, formdata: Any = None, **arguments: Any) -> Request:
+        """The request that sends a form of this page, filled in as a browser would and with `formdata` in it.
+
+        The form is the first, or that of `id`, `name`, `number`, `css` or `xpath` (of the form, or of something in it).
+        `formdata` replaces fields of the same name; a list is several, None takes one away. `click` is the button: the
+        first by default, False for none, its name, id, value or text, or a dict of its attributes. `files` are those of
+        a multipart form: {field: (name, content)}. Further arguments are Request's. Raises ValueError for no such form
+        or button.
+        """
+        return form_request(self, formdata, **arguments)
 
     def link_url(self, reference: str) -> str:
         """The absolute URL that a browser would ask for: cleaned, its query encoded as the page is.

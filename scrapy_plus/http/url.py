@@ -251,7 +251,10 @@ def add_params(url: str, params: Any, *, encoding: str = "utf-8") -> str:
 
 
 def encode_form(fields: Any, *, encoding: str = "utf-8") -> str:
-    """Mapping or pairs as application/x-www-form-urlencoded; a list is one field repeated, None is left out."""
+    """Mapping or pairs as application/x-www-form-urlencoded; a list is one field repeated, None is left out.
+
+    What the encoding has no letter for is written as browsers do, "&#8364;".
+    """
     pairs = fields.items() if hasattr(fields, "items") else fields
     flat = [
         (name, one)
@@ -259,4 +262,4 @@ def encode_form(fields: Any, *, encoding: str = "utf-8") -> str:
         for one in (value if isinstance(value, list | tuple) else (value,))
         if one is not None
     ]
-    return urlencode(flat, quote_via=quote_plus, encoding=encoding)
+    return urlencode(flat, quote_via=quote_plus, encoding=encoding, errors="xmlcharrefreplace")
