@@ -31,8 +31,9 @@ class Request:
     `params` (mapping or pairs) go into the URL's query. `data` is a form (mapping or pairs) or a raw body (str, bytes),
     `body` its other name, `json` any JSON value; they leave `method` as it is. `formdata` is a form that makes a GET a
     POST, `files` ({field: (name, content)}) go with the form in a multipart body. `encoding` is that of params, forms
-    and texts. `cookies` is a dict, or a list of dicts (name, value, domain, path). `priority` is a whole number from -1000 to 1000, the highest goes first. `timeout` is the total deadline in
-    seconds; `proxy` is a URL (`proxies`, a dict of them by scheme).
+    and texts. `cookies` is a dict, or a list of dicts (name, value, domain, path). `priority` is a whole number from
+    -1000 to 1000, the highest goes first. `timeout` is the total deadline in seconds; `proxy` is a URL (`proxies`, a
+    dict of them by scheme).
 
     `meta` travels along, to `response.meta`. Keys that mean something: cookiejar, dont_merge_cookies, dont_redirect,
     dont_retry, max_retry_times, handle_httpstatus_list, handle_httpstatus_all, download_timeout, download_maxsize,
