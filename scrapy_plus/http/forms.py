@@ -139,10 +139,9 @@ def entry_list(controls: list[Any], button: Any, encoding: str) -> Entries:
             entries += [(f"{name}.{axis}" if name else axis, "0") for axis in "xy"] if control is button else []
         elif not name or kind in ("reset", "button") or (kind == "submit" and control is not button):
             continue
-        elif kind == "radio":
-            entries += [(name, control.get("value", "on"))] if last_checked.get(name) is control else []
-        elif kind == "checkbox":
-            entries += [(name, control.get("value", "on"))] if control.get("checked") is not None else []
+        elif kind in ("radio", "checkbox"):
+            is_on = last_checked.get(name) is control if kind == "radio" else control.get("checked") is not None
+            entries += [(name, control.get("value", "on"))] if is_on else []
         elif kind == "file":
             entries.append((name, File()))
         else:
@@ -173,7 +172,7 @@ def _chosen(select: Any) -> list[str]:
 
 
 def _is_disabled_option(option: Any) -> bool:
-    parent = option.getparent()
+    parent: Any = option.getparent()
     return option.get("disabled") is not None or (parent.tag == "optgroup" and parent.get("disabled") is not None)
 
 
