@@ -155,6 +155,24 @@ def test_only_what_had_started_is_blamed(frontier):
     assert [(name_of(one.id), one.lost) for one in Worker(frontier, "next").lease(2)] == [("a", 1), ("b", 0)]
 
 
+def test_each_of_several_that_had_started_is_blamed(frontier):
+    frontier.offer([record(name) for name in "abc"])
+    worker = Worker(frontier, "dead")
+    worker.lease(3)
+    die(frontier, worker, started=[record("a").id, record("c").id])
+    assert [one.lost for one in Worker(frontier, "next").lease(3)] == [1, 0, 1]
+
+
+def test_the_dead_letter_of_a_page_whose_workers_died_has_no_status(frontier):
+    frontier.offer([record("a")])
+    for number in range(3):
+        worker = Worker(frontier, f"w{number}")
+        worker.lease(1)
+        die(frontier, worker)
+    [letter] = frontier.dead_letters(0, 9)[0]
+    assert (letter.status, letter.lost, "3 times" in letter.reason) == (0, 3, True)
+
+
 def test_the_last_report_says_what_had_started(frontier, clock):
     frontier.offer([record("a"), record("b")])
     held = [(lease.id, lease.token) for lease in Worker(frontier, "silent").lease(2)]

@@ -267,6 +267,47 @@ def test_a_site_forgets_a_delay_that_is_over(redis_client):
     assert not redis_client.hexists(frontier.keys.site(1), "next")
 
 
+# -- taking back ------------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_that_is_another_by_now_is_not_taken_back(frontier):
+    frontier.offer([record("a")])
+    frontier.lease("w", 5, 1)
+    assert frontier._run("reap", 0, b"-", *wire.pack_leases([(record("a").id, ("w", 4))]))[1:] == [[], []]
+    assert frontier.counts().leased == 1
+
+
+@pytest.mark.parametrize("torn", ["owner", "req"])
+def test_a_lease_that_is_half_there_is_dropped_when_its_time_is_over(redis_client, torn):
+    clock = Clock()
+    frontier = redis_frontier(redis_client, clock, grace_seconds=float("inf"))
+    frontier.offer([record("a"), record("b")])
+    frontier.lease("w", 0, 1)
+    redis_client.hdel(getattr(frontier.keys, torn), record("a").id)
+    clock.advance(11)
+    assert frontier.reap() == ([], [])
+    assert not redis_client.exists(frontier.keys.leases, frontier.keys.owner)
+    assert frontier.repair() == (torn == "owner") and frontier.audit() == []
+
+
+def test_what_stands_in_no_lease_is_not_renewed(redis_client, frontier):
+    frontier.offer([record("a")])
+    [lease] = frontier.lease("w", 0, 1).leases
+    redis_client.zrem(frontier.keys.leases, lease.id)
+    frontier.renew([(lease.id, lease.token)])
+    assert not redis_client.exists(frontier.keys.leases)
+
+
+def test_only_who_revives_something_opens_a_finished_crawl_and_raises_its_version(redis_client):
+    frontier = finished(redis_client, with_dead=True)
+    redis_client.hset(frontier.keys.meta, mapping={"size": 4096, "split": 0})
+    before = redis_client.hmget(frontier.keys.meta, "state", "version")
+    assert frontier.revive([record("x").id]) == 0
+    assert redis_client.hmget(frontier.keys.meta, "state", "version") == before
+    assert frontier.revive([record("a").id]) == 1
+    assert redis_client.hmget(frontier.keys.meta, "state", "version") == [b"running", b"%d" % (int(before[1]) + 1)]
+
+
 # -- time, keys and mending -------------------------------------------------------------------------------------------
 
 
