@@ -270,7 +270,14 @@ def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider)
     if settings.REDIRECT_ENABLED:
         parts.append(made.Redirect(settings.REDIRECT_MAX_TIMES, priority_adjust=settings.REDIRECT_PRIORITY_ADJUST))
     if settings.RETRY_ENABLED:
-        parts.append(made.RetryStatuses(settings.RETRY_HTTP_CODES))
+        parts.append(
+            made.RetryStatuses(
+                settings.RETRY_HTTP_CODES,
+                allowed_codes=settings.HTTPERROR_ALLOWED_CODES,
+                allow_all=settings.HTTPERROR_ALLOW_ALL,
+                max_retries=settings.MAX_RETRY_TIMES,
+            )
+        )
     parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE, fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS))
     return [*parts, *web_policies.inner(settings, frontier, spider)]
 
