@@ -143,16 +143,26 @@ class BadRedirect(DownloadError):
     permanent = True
 
 
-class PrivateAddress(DownloadError):
+class Refused(DownloadError):
+    """Not asked at all, by a rule that the crawl keeps to. The request is done, and its errback hears why."""
+
+    permanent = True
+
+
+class PrivateAddress(Refused):
     """A public page led to an address of a private network (BLOCK_PRIVATE)."""
 
-    permanent = True
+
+class RobotsForbidden(Refused):
+    """The site's robots.txt forbids it (ROBOTSTXT_OBEY)."""
 
 
-class NotCached(DownloadError):
+class NotCached(Refused):
     """The cache has no answer, and the network is not to be asked (HTTPCACHE_IGNORE_MISSING)."""
 
-    permanent = True
+
+class RobotsUnreachable(DownloadError):
+    """The site's robots.txt could not be had, so that nothing of the site may be asked yet."""
 
 
 class HttpError(ScrapyPlusError):

@@ -28,6 +28,7 @@ from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.frontier.server import NoCrawl
 from scrapy_plus.frontier.stored_items import StoredItems
+from scrapy_plus.http.url import host_of
 from scrapy_plus.redis_client import check_server, make_client, redis_errors
 from scrapy_plus.rules.pace import Pace
 
@@ -81,6 +82,24 @@ def begin(frontier: Frontier, settings: Settings) -> None:
 
 
 def pace_of(settings: Settings) -> Pace:
+    """How every site is asked at first: one request at a time while its robots.txt is unknown, if that is obeyed."""
+    usual = usual_pace(settings)
+    return Pace(usual.delay_seconds, 1, jitter=usual.jitter) if settings.ROBOTSTXT_OBEY else usual
+
+
+def own_pace(settings: Settings, place: str) -> Pace:
+    """How this site is asked: as DOWNLOAD_SLOTS says, by site or host, else as every other."""
+    usual = usual_pace(settings)
+    slots = settings.DOWNLOAD_SLOTS
+    slot = slots.get(place) or slots.get(host_of(place)) if slots else None
+    if slot is None:
+        return usual
+    return Pace(
+        float(slot.get("delay", usual.delay_seconds)), int(slot.get("concurrency", usual.limit)), jitter=usual.jitter
+    )
+
+
+def usual_pace(settings: Settings) -> Pace:
     """How every site is asked that has no pace of its own; one that is not asked at all (offline) needs none."""
     if settings.HTTPCACHE_ENABLED and settings.HTTPCACHE_IGNORE_MISSING:
         return Pace()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from scrapy_plus.middlewares.cookies import Cookies
 from scrapy_plus.middlewares.http_auth import HttpAuth
 from scrapy_plus.middlewares.meta_refresh import MetaRefresh
 from scrapy_plus.middlewares.proxies import Pool, Proxies
+from scrapy_plus.middlewares.robots import RobotsTxt
 from scrapy_plus.middlewares.shared_jars import SharedJars
+from scrapy_plus.stores import own_pace
 from scrapy_plus.transport.base import Transport
 from scrapy_plus.transport.cache_store import CacheStore
 from scrapy_plus.transport.cached import CachedTransport
@@ -46,6 +49,22 @@ def outer(settings: Settings) -> list[Any]:
             max_delay_seconds=settings.METAREFRESH_MAXDELAY,
             ignored_tags=settings.METAREFRESH_IGNORE_TAGS,
             priority_adjust=settings.REDIRECT_PRIORITY_ADJUST,
+        )
+    ]
+
+
+def robots(settings: Settings, frontier: Frontier, stats: Stats) -> list[RobotsTxt]:
+    """Obeys robots.txt, if that is wanted."""
+    if not settings.ROBOTSTXT_OBEY:
+        return []
+    return [
+        RobotsTxt(
+            frontier,
+            user_agent=settings.USER_AGENT,
+            product=settings.ROBOTSTXT_USER_AGENT,
+            pace_of=partial(own_pace, settings),
+            delay_limit_seconds=settings.ROBOTSTXT_MAX_DELAY,
+            count=stats.inc,
         )
     ]
 

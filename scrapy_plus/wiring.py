@@ -28,8 +28,7 @@ from scrapy_plus.item_places import Files, item_places
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
 from scrapy_plus.rules.fingerprint import fingerprint
-from scrapy_plus.rules.pace import Pace
-from scrapy_plus.stores import MemoryStore, RedisStore, begin, concurrency_of, open_store, pace_of
+from scrapy_plus.stores import MemoryStore, RedisStore, begin, concurrency_of, open_store, own_pace
 from scrapy_plus.transport.base import Transport, curl_is_missing
 from scrapy_plus.transport.requests_session import RequestsTransport
 
@@ -151,7 +150,9 @@ def build_crawl(
     begin(frontier, settings)
     committer = store.committer(frontier, settings)
     scheduler = build_scheduler(spider, settings, committer, stats)
-    policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *_downloader_defaults(settings, frontier, spider)]
+    robots = web_policies.robots(settings, frontier, stats)
+    built_in = [*robots, *_downloader_defaults(settings, frontier, spider)]
+    policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *built_in]
     downloader = Downloader(
         web_policies.with_cache(make_transport(settings), settings, str(spider.name), stats),
         DownloaderChain(policies, spider),
@@ -177,6 +178,9 @@ def build_crawl(
         seeds=settings.ROLE != "slave",
         attendants=[*store.attendants(str(spider.name), frontier, committer, settings), *exporters],
     )
+    for policy in robots:
+        policy.fetch = downloader.get_response
+        policy.on_open = crawl.look_again
     for exporter in exporters:
         exporter.on_stop = crawl.stop
     return crawl
@@ -202,7 +206,8 @@ def build_scheduler(spider: Spider, settings: Settings, committer: Committer, st
         dupefilter=settings.DUPEFILTER,
         log_all_duplicates=settings.DUPEFILTER_DEBUG,
         identify=identify_by(settings),
-        paces={host: _slot_pace(settings, slot) for host, slot in settings.DOWNLOAD_SLOTS.items()},
+        # Who obeys robots.txt gives each site its pace when he has read it.
+        paces={} if settings.ROBOTSTXT_OBEY else {host: own_pace(settings, host) for host in settings.DOWNLOAD_SLOTS},
         stats=stats,
     )
 
@@ -219,13 +224,6 @@ def build_transport(settings: Settings) -> Transport:
     if settings.TRANSPORT == "curl":
         raise SettingsError(f"TRANSPORT = 'curl' needs libcurl: {missing}; pip install 'scrapyplus[speed]'")
     return RequestsTransport(**options, pool_size=settings.CONCURRENT_REQUESTS)
-
-
-def _slot_pace(settings: Settings, slot: Mapping[str, Any]) -> Pace:
-    common = pace_of(settings)
-    return Pace(
-        float(slot.get("delay", common.delay_seconds)), int(slot.get("concurrency", common.limit)), jitter=common.jitter
-    )
 
 
 def _limits(settings: Settings) -> Limits:

@@ -26,8 +26,7 @@ _ROWS = (
     ("CONCURRENT_REQUESTS_PER_IP", "use CONCURRENT_REQUESTS_PER_DOMAIN"),
     ("SPIDER_CONTRACTS SPIDER_CONTRACTS_BASE", "test spiders with scrapy_plus.crawl and a FakeTransport"),
     # what is not there, or not yet
-    ("ROBOTSTXT_OBEY", "robots.txt is NOT obeyed by this release; keep to the rules of the sites yourself"),
-    ("ROBOTSTXT_PARSER ROBOTSTXT_USER_AGENT", "robots.txt is not read by this release"),
+    ("ROBOTSTXT_PARSER", "robots.txt is read as RFC 9309 says, by protego"),
     ("AUTOTHROTTLE_*", "not part of this release; use DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN"),
     ("HTTPCACHE_STORAGE HTTPCACHE_DBM_MODULE HTTPCACHE_GZIP", "the cache is a SQLite file in HTTPCACHE_DIR"),
     ("HTTPCACHE_ALWAYS_STORE HTTPCACHE_IGNORE_RESPONSE_CACHE_CONTROLS", "HTTPCACHE_POLICY = 'dummy' keeps everything"),

@@ -40,6 +40,27 @@ def proxy_url() -> Kind:
 
 names = listed(text(), "a list of names")
 
+# -- robots.txt --------------------------------------------------------------------------------------------------------
+
+robots = partial(Option, group="robots.txt")
+
+ROBOTSTXT_OBEY = robots(
+    False,
+    "Whether the robots.txt of a site is asked for first and obeyed, its Crawl-delay too; True in new projects.",
+    boolean(),
+)
+ROBOTSTXT_USER_AGENT = robots(
+    None,
+    "The product token that robots.txt calls this crawler by; None is the first word of USER_AGENT.",
+    optional(text()),
+)
+ROBOTSTXT_MAX_DELAY = robots(
+    60,
+    "A longer Crawl-delay is cut to this: such are mistakes more often than wishes.",
+    number(0),
+    unit="s",
+)
+
 # -- redirects in pages ------------------------------------------------------------------------------------------------
 
 redirects = partial(Option, group="Redirects in pages")

@@ -142,6 +142,11 @@ class Crawl:
             self.check_end()
         self.on_ready()
 
+    def look_again(self) -> None:
+        """A site may be asked now that could not before."""
+        self.scheduler.committer.poke()
+        self.on_ready()
+
     # -- the life of a request ----------------------------------------------------------------------------------------
 
     def next_request(self) -> Request | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scrapy_plus.errors import HttpError, NotCached, PrivateAddress
+from scrapy_plus.errors import HttpError, Refused
 from scrapy_plus.http.secrets import redact
 
 
@@ -49,7 +49,7 @@ def judge(
     requests which failed together do not come back together.
     """
     reason = describe(failure)
-    if isinstance(failure, HttpError | PrivateAddress | NotCached) and failure.permanent:
+    if isinstance(failure, HttpError | Refused) and failure.permanent:
         return Finish(reason)
     if getattr(failure, "permanent", False) or retry_time >= max_retries:
         return Bury(reason)

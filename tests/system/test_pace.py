@@ -23,10 +23,14 @@ class Counting:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.times: list[float] = []
-        self.running = self.most = 0
+        self.running = self.most = self.robots = 0
         self._server = WSGIServer(("127.0.0.1", 0), self._answer, log=None)
 
     def _answer(self, environ, start_response):
+        if environ["PATH_INFO"] == "/robots.txt":
+            self.robots += 1
+            start_response("200 OK", [("Content-Type", "text/plain")])
+            return [b"User-agent: *\nCrawl-delay: 0.25\nDisallow: /7\n"]
         self.times.append(time.monotonic())
         self.running += 1
         self.most = max(self.most, self.running)
@@ -72,3 +76,16 @@ def test_two_slaves_together_keep_the_limit_of_a_site(tmp_path):
         crawl_with_two_slaves(project)
         assert len(server.times) == 120
         assert server.most == 3, "never more, and as many as may be"
+
+
+def test_two_slaves_ask_for_robots_txt_once_and_keep_its_crawl_delay_together(tmp_path):
+    with Counting(0.0) as server:
+        project = Project(tmp_path, server.base, pages=15)
+        with open(tmp_path / "settings.py", "a") as settings:
+            settings.write("ROBOTSTXT_OBEY = True\n")
+        crawl_with_two_slaves(project)
+        assert server.robots == 1
+        assert len(server.times) == 12, "page 7 is forbidden, and so 14 and 15 are never met"
+        gaps = [after - before for before, after in zip(server.times, server.times[1:], strict=False)]
+        assert min(gaps) > 0.25 - 0.1 - 0.05, gaps
+        assert sum(gaps) / len(gaps) > 0.24, gaps
