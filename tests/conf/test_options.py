@@ -119,7 +119,7 @@ def test_no_two_settings_share_a_name():
 
 
 def test_no_setting_is_so_near_to_another_that_one_could_be_a_slip_of_the_other():
-    assert nearest("ROBOTSTXT_OBEYS", OPTIONS) is None
+    assert nearest("MEMUSAGE_LIMIT_MBS", OPTIONS) is None
     assert not [(a, b) for a in OPTIONS for b in OPTIONS if a < b and distance(a, b) <= 1]
 
 

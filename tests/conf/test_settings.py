@@ -198,13 +198,6 @@ def test_names_without_effect_are_said_once_with_what_to_do(write, caplog):
     ]
 
 
-def test_that_robots_txt_is_not_obeyed_is_said_to_who_asks_for_it_and_to_nobody_else(write, caplog):
-    load_settings(write("ROBOTSTXT_OBEY = False\nHTTPCACHE_ENABLED = False\nADDONS = {}"), environ={})
-    assert not caplog.records
-    load_settings(write("ROBOTSTXT_OBEY = True"), environ={})
-    assert "robots.txt is NOT obeyed" in caplog.text
-
-
 def test_a_value_that_is_the_case_anyway_needs_no_word(write, caplog):
     load_settings(
         write("FEED_EXPORT_ENCODING = 'utf-8'\nASYNC_TYPE = 'coroutine'\nCOMPRESSION_ENABLED = True"), environ={}
