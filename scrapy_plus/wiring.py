@@ -264,9 +264,9 @@ def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider)
     """Outermost first, in the order that downloader_middlewares explains."""
     made = downloader_middlewares
     parts: list[Any] = [made.DefaultHeaders(settings.DEFAULT_REQUEST_HEADERS, user_agent=settings.USER_AGENT)]
-    parts.extend(web_policies.outer(settings))
     if settings.REDIRECT_ENABLED:
         parts.append(made.Redirect(settings.REDIRECT_MAX_TIMES, priority_adjust=settings.REDIRECT_PRIORITY_ADJUST))
+    parts.extend(web_policies.outer(settings))  # inside Redirect, which takes leave of a chain at its end
     if settings.RETRY_ENABLED:
         parts.append(
             made.RetryStatuses(

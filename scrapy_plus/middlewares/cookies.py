@@ -12,6 +12,7 @@ from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.cookie_jar import Cookie, Jar, Place, domain_matches, parse, place
 from scrapy_plus.middlewares.public_suffix import is_public_suffix
+from scrapy_plus.middlewares.redirect import COOKIES
 from scrapy_plus.middlewares.shared_jars import Jars, OwnJars
 
 log = logging.getLogger("scrapy_plus.cookies")
@@ -48,9 +49,12 @@ class Cookies:
     def process_request(self, request: Request) -> Request | None:
         """A copy with the Cookie header, if there is any: the request itself must not carry it on to the next hop, nor
         into a queue, where it would grow old."""
-        if not request.cookies and self._own_jars is not None and not self._own_jars.jars:
+        carried = request.meta.get(COOKIES) if request.has_meta else None
+        if not request.cookies and not carried and self._own_jars is not None and not self._own_jars.jars:
             return None
         at, now = place(request.full_url), self._clock()
+        if carried and self._uses_jar(request):
+            self._take_along(request, carried, now)
         own = list(_own_cookies(request, at))
         if self._uses_jar(request):
             name = _jar_name(request)
@@ -82,6 +86,15 @@ class Cookies:
             if cookies:
                 self._jars.keep(name, at.host, self._jars.open(name, at.host, now), cookies, now)
         return response
+
+    def _take_along(self, request: Request, carried: list[list[str]], now: float) -> None:
+        """What the redirects that led here have set, by answers that another process may have got."""
+        for url, header in carried:
+            was_at = place(url)
+            cookie = parse(header, was_at, now, is_public_suffix)
+            if cookie is not None:
+                name = _jar_name(request)
+                self._jars.keep(name, was_at.host, self._jars.open(name, was_at.host, now), [cookie], now)
 
     def _uses_jar(self, request: Request) -> bool:
         return self._enabled and not (request.has_meta and request.meta.get("dont_merge_cookies"))

@@ -9,15 +9,21 @@ from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.compression import Compression
 from scrapy_plus.middlewares.cookies import Cookies
 from scrapy_plus.middlewares.default_headers import DefaultHeaders
+from scrapy_plus.middlewares.http_auth import HttpAuth
+from scrapy_plus.middlewares.meta_refresh import MetaRefresh
+from scrapy_plus.middlewares.proxies import Proxies
 from scrapy_plus.middlewares.redirect import Redirect
 from scrapy_plus.middlewares.retry import RetryStatuses
 
 BUILT_IN = (
     DefaultHeaders,  # after the user's own, so that what they set is not overwritten
     Redirect,  # outside Cookies: what a hop sets is stored, and the next one carries no header of the jar
+    MetaRefresh,  # inside Redirect, which takes leave of a chain at its end
     RetryStatuses,  # outside Compression, so that an errback can read the answer
     Compression,
-    Cookies,  # nearest to the network: it hears every answer, those that are redirected or retried too
+    Cookies,  # next to the network: it hears every answer, those that are redirected or retried too
+    HttpAuth,  # inside Cookies, which gives the callback the request without the password
+    Proxies,
 )
 """The order of the built-ins, outermost first. The user's middlewares stand before them, and see finished answers."""
 
@@ -49,4 +55,15 @@ class DownloaderMiddleware:
         return None
 
 
-__all__ = ["BUILT_IN", "Compression", "Cookies", "DefaultHeaders", "DownloaderMiddleware", "Redirect", "RetryStatuses"]
+__all__ = [
+    "BUILT_IN",
+    "Compression",
+    "Cookies",
+    "DefaultHeaders",
+    "DownloaderMiddleware",
+    "HttpAuth",
+    "MetaRefresh",
+    "Proxies",
+    "Redirect",
+    "RetryStatuses",
+]

@@ -48,7 +48,8 @@ class MetaRefresh:
             return response
         if int(meta.get("redirect_times", 0)) >= self._max_times:
             raise BadRedirect(f"{site(request.url)}: more than {self._max_times} redirects in a row")
-        return hop(request, 303, url, priority_adjust=self._priority_adjust, reason=REASON)
+        cookies = response.headers.getlist("Set-Cookie") if "set-cookie" in response.headers else ()
+        return hop(request, 303, url, priority_adjust=self._priority_adjust, reason=REASON, set_cookies=cookies)
 
     def _refresh(self, response: Response) -> Refresh | None:
         header = response.headers.get("refresh")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +13,9 @@ from scrapy_plus.http.response import Response
 from scrapy_plus.http.url import canonicalize, clean_url, join, site
 from scrapy_plus.middlewares.statuses import is_wanted
 
+COOKIES = "redirect_cookies"
+"""The key of meta for the cookies of a chain of redirects; it is taken out where the chain ends."""
+MAX_CARRIED = 50
 STATUSES = frozenset({301, 302, 303, 307, 308})
 # Secrets of one origin that another must not get, and the name of the first, which is wrong for the other.
 _ORIGIN_BOUND = ("Authorization", "Cookie", "Host")
@@ -40,21 +44,41 @@ class Redirect:
 
     def process_response(self, request: Request, response: Response, spider: Any) -> Response | Request:
         if response.status_code not in STATUSES:
+            drop_carried(request, response)
             return response
         location = next(iter(response.headers.getlist("Location")), "").strip()
         meta = request.meta if request.has_meta else {}
         if not location or meta.get("dont_redirect") or is_wanted(response.status_code, request, spider):
+            drop_carried(request, response)
             return response
         times = int(meta.get("redirect_times", 0)) + 1
         if times > self._max_times:
             raise BadRedirect(f"{site(request.url)}: more than {self._max_times} redirects in a row")
-        return hop(request, response.status_code, location, priority_adjust=self._priority_adjust)
+        cookies = response.headers.getlist("Set-Cookie") if "set-cookie" in response.headers else ()
+        return hop(request, response.status_code, location, priority_adjust=self._priority_adjust, set_cookies=cookies)
+
+
+def drop_carried(request: Request, response: Response) -> None:
+    """The chain is at its end: its cookies are in the jar, and what the callback makes of this meta must not bring them
+    back there later."""
+    for one in (request, response.request):
+        if one is not None and one.has_meta:
+            one.meta.pop(COOKIES, None)
 
 
 def hop(
-    request: Request, status: int, location: str, *, priority_adjust: int = 0, reason: int | str | None = None
+    request: Request,
+    status: int,
+    location: str,
+    *,
+    priority_adjust: int = 0,
+    reason: int | str | None = None,
+    set_cookies: Sequence[str] = (),
 ) -> Request:
-    """The request that a redirect of `request` asks for; `reason`: why, if not by its status. Raises BadRedirect."""
+    """The request that a redirect of `request` asks for; `reason`: why, if not by its status. Raises BadRedirect.
+
+    What the chain's answers have set (`set_cookies`, with where it came from) goes along: another process may fetch it.
+    """
     url = target(request.full_url, location, fragment=request.url.partition("#")[2])
     method = method_after(status, request.method)
     is_same_origin = site(url) == site(request.url)
@@ -77,6 +101,9 @@ def hop(
         **({} if method == request.method else {"data": None, "json": None}),
     )
     child.retry_time = 0
+    carried = [*request.meta.get(COOKIES, ()), *([request.full_url, header] for header in set_cookies)]
+    if carried:
+        child.meta[COOKIES] = carried[-MAX_CARRIED:]
     for name in (*(() if method == request.method else _BODY_BOUND), *(() if is_same_origin else _ORIGIN_BOUND)):
         child.headers.pop(name, None)
     return child

@@ -245,6 +245,27 @@ def test_a_crawl_follows_it_and_shows_the_chain():
     assert result.items == [{"url": "http://a.test/next", "history": [("http://a.test/", 0)]}]
 
 
+def test_cookies_of_the_whole_chain_go_along():
+    asked = []
+
+    def last(request):
+        asked.append((request.headers.get("Cookie"), request.meta))
+        return "<p>there</p>"
+
+    second = html(META.format("0;url=/c"))
+    second.headers.add("Set-Cookie", "b=2")
+    pages = {
+        "http://a.test/": Response("", 302, [("Location", "/b"), ("Set-Cookie", "a=1")]),
+        "http://a.test/b": second,
+        "http://a.test/c": last,
+    }
+    result = crawl(Follows, FakeTransport(pages))
+    [(cookie, meta)] = asked
+    assert cookie == "a=1; b=2"
+    assert [header for _, header in meta["redirect_cookies"]] == ["a=1", "b=2"]
+    assert len(result.items) == 1
+
+
 def test_a_crawl_does_not_when_it_is_told_so():
     pages = {"http://a.test/": html(NEXT), "http://a.test/next": "<p>there</p>"}
     for setting in ({"METAREFRESH_ENABLED": False}, {"REDIRECT_ENABLED": False}):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from scrapy_plus.errors import BadRedirect
+from scrapy_plus.http.codec import decode, encode
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
+from scrapy_plus.middlewares.cookies import Cookies
 from scrapy_plus.middlewares.redirect import Redirect, hop, method_after, target
 
 BASE = "http://a.test/b/c?d=e"
@@ -233,3 +235,37 @@ def test_too_many_hops_are_an_error():
         request = answer(location=f"/{i}", request=request, max_times=3)
     with pytest.raises(BadRedirect, match="more than 3"):
         answer(request=request, max_times=3)
+
+
+def test_the_cookies_of_a_chain_reach_a_process_that_did_not_get_its_answers():
+    first, second = Cookies(), Cookies()
+    request = Request("http://a.test/in")
+    said = [("Location", "/mid"), ("Set-Cookie", "s=1; Path=/"), ("Set-Cookie", "d=2; Domain=test")]
+    answer = first.process_response(request, Response(request.url, 302, said))
+    middle = decode(encode(Redirect().process_response(request, answer, Spider())))
+    assert second.process_request(middle).headers["Cookie"] == "s=1"
+    answer = second.process_response(middle, Response(middle.url, 302, {"Location": "/out", "Set-Cookie": "t=3"}))
+    last = decode(encode(Redirect().process_response(middle, answer, Spider())))
+    third = Cookies()
+    assert third.process_request(last).headers["Cookie"] == "s=1; t=3"
+    assert "Cookie" not in last.headers
+
+
+def test_the_callback_does_not_get_the_cookies_of_the_chain_and_cannot_bring_them_back():
+    request = Request("http://a.test/", meta={"redirect_cookies": [["http://a.test/", "s=1"]], "n": 1})
+    response = Redirect().process_response(request, Response(request.url, request=request), Spider())
+    assert response.meta == {"n": 1}
+
+
+def test_a_chain_carries_no_more_cookies_than_it_needs():
+    request = Request("http://a.test/")
+    child = hop(request, 302, "/x", set_cookies=[f"n{number}=1" for number in range(99)])
+    assert len(child.meta["redirect_cookies"]) == 50
+    assert "redirect_cookies" not in hop(request, 302, "/x").meta
+
+
+def test_without_a_jar_none_are_taken_along():
+    request = Request(
+        "http://a.test/", meta={"redirect_cookies": [["http://a.test/", "s=1"]], "dont_merge_cookies": True}
+    )
+    assert Cookies().process_request(request) is None
