@@ -18,14 +18,14 @@ from scrapy_plus.middlewares.retry import RetryStatuses
 BUILT_IN = (
     DefaultHeaders,  # after the user's own, so that what they set is not overwritten
     Redirect,  # outside Cookies: what a hop sets is stored, and the next one carries no header of the jar
-    MetaRefresh,  # inside Redirect, which takes leave of a chain at its end
     RetryStatuses,  # outside Compression, so that an errback can read the answer
     Compression,
     Cookies,  # next to the network: it hears every answer, those that are redirected or retried too
-    HttpAuth,  # inside Cookies, which gives the callback the request without the password
-    Proxies,
 )
-"""The order of the built-ins, outermost first. The user's middlewares stand before them, and see finished answers."""
+"""The order of the built-ins, outermost first. The user's middlewares stand before them, and see finished answers.
+
+MetaRefresh stands inside Redirect, which takes leave of a chain at its end; HttpAuth and Proxies, where they are asked for,
+inside Cookies, which gives the callback the request without what these put on it."""
 
 
 class DownloaderMiddleware:
