@@ -24,8 +24,9 @@ BUILT_IN = (
 )
 """The order of the built-ins, outermost first. The user's middlewares stand before them, and see finished answers.
 
-MetaRefresh stands inside Redirect, which takes leave of a chain at its end; HttpAuth and Proxies, where they are asked for,
-inside Cookies, which gives the callback the request without what these put on it."""
+MetaRefresh stands inside Redirect, which takes leave of a chain at its end; HttpAuth and Proxies, if they are asked
+for, inside Cookies, which gives the callback the request without what these put on it.
+"""
 
 
 class DownloaderMiddleware:
