@@ -214,7 +214,12 @@ def build_scheduler(spider: Spider, settings: Settings, committer: Committer, st
 
 def build_transport(settings: Settings) -> Transport:
     """The transport that TRANSPORT names. Raises SettingsError if it is libcurl's, which cannot be had here."""
-    options: dict[str, Any] = {"verify_tls": settings.VERIFY_TLS, "block_private": settings.BLOCK_PRIVATE}
+    options: dict[str, Any] = {
+        "verify_tls": settings.VERIFY_TLS,
+        "client_certificate": settings.CLIENT_CERTIFICATE,
+        "connect_timeout_seconds": settings.DOWNLOAD_CONNECT_TIMEOUT,
+        "block_private": settings.BLOCK_PRIVATE,
+    }
     missing = ""
     if settings.TRANSPORT != "requests" and not (missing := curl_is_missing()):
         from scrapy_plus.transport.curl import CurlTransport

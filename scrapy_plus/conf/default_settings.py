@@ -149,6 +149,12 @@ DOWNLOAD_TIMEOUT = download(
     number(0.001, 86_400),
     unit="s",
 )
+DOWNLOAD_CONNECT_TIMEOUT = download(
+    None,
+    "How long a connection may take to be made, within DOWNLOAD_TIMEOUT; None is no limit of its own.",
+    optional(number(0.001, 86_400)),
+    unit="s",
+)
 DOWNLOAD_MAXSIZE = download(
     64 << 20,
     "The largest body that is accepted, as it comes and once it is inflated; 0 is no limit.",
@@ -170,6 +176,11 @@ VERIFY_TLS = download(
     True,
     "Whether the certificates of https sites are checked.",
     boolean(),
+)
+CLIENT_CERTIFICATE = download(
+    None,
+    "A PEM file with the certificate, and its key, that https sites are shown if they ask for one.",
+    optional(path()),
 )
 BLOCK_PRIVATE = download(
     "redirect",

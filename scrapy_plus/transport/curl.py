@@ -16,9 +16,8 @@ from scrapy_plus.transport.outgoing import (
     IDEMPOTENT,
     Origin,
     body_of,
-    check_lines,
-    encode_line,
     fields_of,
+    lines_of,
     parse_proxy,
     proxy_of,
     split,
@@ -51,14 +50,13 @@ class CurlTransport(Transport):
         resolve: Resolve = socket.getaddrinfo,
     ) -> None:
         self._second: RequestsTransport | None = None
-        self._options: dict[str, Any] = {"verify_tls": verify_tls, "block_private": block_private, "resolve": resolve}
-        self._wire = CurlWire(
-            verify_tls=verify_tls,
-            client_certificate=client_certificate,
-            connect_timeout_seconds=connect_timeout_seconds,
-            max_connections=max_connections,
-            resolve=resolve,
-        )
+        self._options: dict[str, Any] = {
+            "verify_tls": verify_tls,
+            "client_certificate": client_certificate,
+            "connect_timeout_seconds": connect_timeout_seconds,
+            "resolve": resolve,
+        }
+        self._wire = CurlWire(**self._options, max_connections=max_connections)
         self._block_private = block_private
         self._known_lines: dict[Any, tuple[bytes, ...]] = {}
         self._plain_roots: set[str] = set()
@@ -122,29 +120,10 @@ class CurlTransport(Transport):
     def _lenient(self) -> RequestsTransport:
         """For the few servers whose heads have lines that are none: other clients pass them over, libcurl does not."""
         if self._second is None:
-            self._second = RequestsTransport(**self._options)
+            self._second = RequestsTransport(**self._options, block_private=self._block_private)
         return self._second
 
     def close(self) -> None:
         self._wire.close()
         if self._second is not None:
             self._second.close()
-
-
-def lines_of(fields: dict[str, str], host: str) -> tuple[bytes, ...]:
-    """The fields as libcurl takes them, without those that it says itself; a name alone keeps it from saying one.
-
-    Raises Unsendable for a line break in one of them.
-    """
-    lines = []
-    names = set()
-    for name, value in fields.items():
-        key = name.lower()
-        names.add(key)
-        if key == "content-length" or (key == "host" and value == host):
-            continue
-        line = f"{name}: {value}" if value else f"{name};"
-        check_lines(line)
-        lines.append(encode_line(line))
-    lines += [b"%s:" % name for name in (b"Accept", b"Expect", b"Content-Type") if name.decode().lower() not in names]
-    return tuple(lines)

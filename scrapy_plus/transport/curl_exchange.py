@@ -34,7 +34,7 @@ class Options(NamedTuple):
     """What all exchanges of a transport have in common."""
 
     verify_tls: bool | str
-    client_certificate: str | None
+    client_certificate: str | tuple[str, str] | None
     connect_timeout_seconds: float | None
     may_connect: Callable[[str], bool] | None = None
 
@@ -103,7 +103,10 @@ class Exchange:
             for option in (pycurl.PROXY_SSL_VERIFYPEER, pycurl.PROXY_SSL_VERIFYHOST):
                 setopt(option, 0)
         if options.client_certificate:
-            setopt(pycurl.SSLCERT, options.client_certificate)
+            given = options.client_certificate
+            cert, key = (given, given) if isinstance(given, str) else given
+            setopt(pycurl.SSLCERT, cert)
+            setopt(pycurl.SSLKEY, key)
         if options.may_connect is not None:
             setopt(pycurl.OPENSOCKETFUNCTION, self._open)
 

@@ -73,6 +73,8 @@ def as_download_error(code: int, said: str, host: str, *, errno: int = 0, proxy:
         return ProxyFailed(f"{host}: the proxy {proxy} failed{reason}")
     if is_garbage(code, said):
         return BadAnswer(f"{host}: no HTTP{reason}")
+    if code == pycurl.E_RECV_ERROR and " alert " in said:  # TLS 1.3: the handshake is over when the site says no
+        return TlsFailed(f"{host}: TLS failed{reason}")
     if said in _FORGIVEN:
         return TooStrict(f"{host}: no HTTP{reason}")
     kind, what = TABLE.get(code, (ConnectionFailed, "the connection failed"))

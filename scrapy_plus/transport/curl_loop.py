@@ -79,6 +79,8 @@ class CurlLoop:
             watcher = self._watchers.get((fd, what))
             if watcher is None:
                 watcher = self._watchers[fd, what] = self._hub.loop.io(fd, what)
+            # To libev a descriptor is what it was while its watcher rests; but it may have been closed, and be another.
+            watcher.events = what
             # libcurl tries what it is told of and takes no harm from what is not so: one bit stands for an error too.
             watcher.start(self._on_socket, fd, what)
             active[fd] = watcher

@@ -57,7 +57,7 @@ class CurlWire:
         self,
         *,
         verify_tls: bool | str = True,
-        client_certificate: str | None = None,
+        client_certificate: str | tuple[str, str] | None = None,
         connect_timeout_seconds: float | None = None,
         max_connections: int = 256,
         resolve: Resolve = socket.getaddrinfo,
@@ -79,7 +79,7 @@ class CurlWire:
         only_public: bool = False,
         fail_on_dataloss: bool = True,
     ) -> Answer:
-        """Asks for `target` at `root` ("http://shop.test"), the fields as `curl.lines_of` makes them. Raises
+        """Asks for `target` at `root` ("http://shop.test"), the fields as `outgoing.lines_of` makes them. Raises
         DownloadError. A proxy may be anywhere, hence `only_public` says nothing of a request that goes by one.
         """
         proxy = special.proxy if special is not None else None

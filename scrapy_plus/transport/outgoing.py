@@ -94,11 +94,29 @@ def body_of(request: Request) -> bytes:
     return request.body if request.data or request.json is not None else b""
 
 
-def check_lines(*lines: str) -> None:
-    """Raises Unsendable if something in these lines of a head would end one of them, or the head, early."""
-    for line in lines:
-        if "\n" in line or "\r" in line or "\0" in line:
-            raise Unsendable("a line break, NUL or space where the request line or a header cannot have one")
+def lines_of(fields: dict[str, str], host: str) -> tuple[bytes, ...]:
+    """The fields as libcurl takes them, without those that it says itself; a name alone keeps it from saying one.
+
+    Raises Unsendable for a line break in one of them.
+    """
+    lines = []
+    names = set()
+    for name, value in fields.items():
+        key = name.lower()
+        names.add(key)
+        if key == "content-length" or (key == "host" and value == host):
+            continue
+        line = f"{name}: {value}" if value else f"{name};"
+        _check_line(line)
+        lines.append(encode_line(line))
+    lines += [b"%s:" % name for name in (b"Accept", b"Expect", b"Content-Type") if name.decode().lower() not in names]
+    return tuple(lines)
+
+
+def _check_line(line: str) -> None:
+    """Raises Unsendable if something in this line of a head would end it, or the head, early."""
+    if "\n" in line or "\r" in line or "\0" in line:
+        raise Unsendable("a line break, NUL or space where the request line or a header cannot have one")
 
 
 def serialize(method: str, target: str, fields: dict[str, str]) -> bytes:

@@ -32,7 +32,8 @@ from scrapy_plus.transport.wire import POOLS, Answer, Resolve, socks_pools
 class RequestsTransport(Transport):
     """Fetches through a `requests.Session` of its own; `session.mount` puts another adapter under a URL.
 
-    `verify_tls` may name a file of certificates to trust instead of those of `certifi`. `pool_size` is how many idle
+    `verify_tls` may name a file of certificates to trust instead of those of `certifi`, `client_certificate` a PEM file
+    with a certificate and its key. `pool_size` is how many idle
     connections are kept to a site, `max_sites` to how many sites. `block_private` is one of `rules.addresses.MODES`;
     `resolve` stands for `socket.getaddrinfo`.
     """
@@ -41,6 +42,8 @@ class RequestsTransport(Transport):
         self,
         *,
         verify_tls: bool | str = True,
+        client_certificate: str | None = None,
+        connect_timeout_seconds: float | None = None,
         pool_size: int = 32,
         max_sites: int = 128,
         block_private: str = "off",
@@ -49,7 +52,14 @@ class RequestsTransport(Transport):
         self.session = requests.Session()
         self.session.trust_env = False
         self._block_private = block_private
-        self._adapter = CrawlAdapter(verify_tls=verify_tls, pool_size=pool_size, max_sites=max_sites, resolve=resolve)
+        self._adapter = CrawlAdapter(
+            verify_tls=verify_tls,
+            client_certificate=client_certificate,
+            connect_timeout_seconds=connect_timeout_seconds,
+            pool_size=pool_size,
+            max_sites=max_sites,
+            resolve=resolve,
+        )
         self.session.mount("https://", self._adapter)
         self.session.mount("http://", self._adapter)
 
@@ -90,11 +100,15 @@ class CrawlAdapter(HTTPAdapter):
         self,
         *,
         verify_tls: bool | str = True,
+        client_certificate: str | None = None,
+        connect_timeout_seconds: float | None = None,
         pool_size: int = 32,
         max_sites: int = 128,
         resolve: Resolve = socket.getaddrinfo,
     ) -> None:
         self._verify_tls = verify_tls
+        self._client_certificate = client_certificate
+        self._connect_timeout_seconds = connect_timeout_seconds
         self._resolve = resolve
         self._pool_size = pool_size
         self._max_sites = max_sites
@@ -144,6 +158,7 @@ class CrawlAdapter(HTTPAdapter):
         if pool is None:
             pool = self._pools[key] = self._new_pool(origin, proxy)
             pool.resolve = self._resolve
+            pool.connect_timeout_seconds = self._connect_timeout_seconds
             while len(self._pools) > self._max_sites:
                 self._pools.popitem(last=False)[1].close()
         else:
@@ -181,6 +196,8 @@ class CrawlAdapter(HTTPAdapter):
             else:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
+            if self._client_certificate:
+                context.load_cert_chain(self._client_certificate)
             self._context = context
         return self._context
 

@@ -125,6 +125,7 @@ class _Pool:
     """Beside urllib3's pools: the exchange."""
 
     QueueCls: Any = _Idle
+    connect_timeout_seconds: float | None = None
     resolve: Resolve = staticmethod(socket.getaddrinfo)
 
     def exchange(
@@ -161,7 +162,7 @@ class _Pool:
         self, connection: Any, method: str, head: bytes, body: bytes, timeout_seconds: float, proxy: str, tunnel: bool
     ) -> Answer:
         try:
-            connection.timeout = timeout_seconds
+            connection.timeout = min(timeout_seconds, self.connect_timeout_seconds or timeout_seconds)
             if connection.is_closed:
                 self._connect(connection, proxy, tunnel)
             connection.sock.settimeout(timeout_seconds)
@@ -222,6 +223,8 @@ class _Direct(_Connection):
                 return self._open(family, kind, protocol, address)
             except OSError as error:
                 failure = error
+        if isinstance(failure, TimeoutError):
+            raise failure
         message = f"Failed to establish a new connection: {failure}"
         raise NewConnectionError(self, message) from failure  # type: ignore[arg-type]
 

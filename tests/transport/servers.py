@@ -78,15 +78,15 @@ class Conversation:
 class Server:
     """Runs `script` for every connection. `requests` holds what was heard, `connections` how often somebody came."""
 
-    def __init__(self, script: Script, **options: Any) -> None:
+    def __init__(self, script: Script, *, address: str = "127.0.0.1", **options: Any) -> None:
         self.requests: list[bytes] = []
         self.connections = 0
         self.ended_by_client = 0
         self._script = script
-        self._server = StreamServer(("127.0.0.1", 0), self._converse, **options)
+        self._server = StreamServer((address, 0), self._converse, **options)
         self._server.start()
         self.port = self._server.server_port
-        self.url = f"{'https' if options else 'http'}://127.0.0.1:{self.port}/"
+        self.url = f"{'https' if {'certfile', 'ssl_context'} & options.keys() else 'http'}://127.0.0.1:{self.port}/"
 
     def _converse(self, sock: Any, address: Any) -> None:
         self.connections += 1

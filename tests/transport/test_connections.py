@@ -102,6 +102,17 @@ def test_a_refused_connection_is_a_failure_that_names_the_host(transport):
         fetch(transport, f"http://127.0.0.1:{port}/")
 
 
+def test_after_failures_of_all_kinds_the_next_connection_is_as_good_as_the_first(transport):
+    """The system gives the number of a closed socket to the next one: nobody may take the one for the other."""
+    with serving(answering(b"tea")) as well, serving(saying()) as closing, serving(hear_and_reset()) as resetting:
+        for _ in range(3):
+            for url in (f"http://127.0.0.1:{free_port()}/", closing.url, resetting.url):
+                for _ in range(2):
+                    with pytest.raises(ConnectionFailed):
+                        fetch(transport, url, seconds=5.0)
+            assert fetch(transport, well.url, seconds=5.0, headers={"Connection": "close"}).body == b"tea"
+
+
 @pytest.mark.parametrize("host", ["nonexistent.invalid", f"{'a' * 64}.invalid", "xn--.invalid"])
 def test_a_name_that_does_not_resolve_is_said_to_be_that(transport, host):
     with pytest.raises(NameNotFound, match=host):
