@@ -315,11 +315,11 @@ class RedisFrontier(RedisLooking, Frontier):
         return bool(self._run("begin_again")[1] == 1)
 
     def clear_finished(self, *, reopens: bool = False) -> bool:
-        stamp, is_cleared = self._run("clear_finished", int(reopens))
+        stamp, cleared = self._run("clear_finished", int(reopens))
         self._cache.heed(stamp)
-        if is_cleared:
+        if cleared == 1:
             self.sweep()
-        return bool(is_cleared)
+        return bool(cleared == 1)
 
     def sweep(self) -> None:
         """Unlinks what a flush left behind: the queues of old sites and the buckets of old epochs, in small calls."""

@@ -373,7 +373,6 @@ def finished(client: redis.Redis, *, with_dead: bool) -> RedisFrontier:
     for lease in frontier.lease("w", 0, 2).leases:
         reason = "no" if with_dead and lease.id == record("a").id else None
         frontier.ack([Page(lease.id, lease.token, [], [b"item"], reason, counters={"pages": 1})])
-    frontier.reap(worker="w")
     client.hset(frontier.keys.meta, mapping={"size": 8192, "split": 3})
     assert frontier.finish()
     return frontier

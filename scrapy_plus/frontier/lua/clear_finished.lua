@@ -12,7 +12,6 @@ EPOCH = call('HINCRBY', META, 'epoch', 1)
 local trash = call('HGET', META, 'trash') or ''
 local last_site = has_dead and '0' or call('HGET', META, 'sites') or '0'
 call('HSET', META, 'trash', trash .. old .. ' ' .. (SIZE + SPLIT) .. ' ' .. last_site .. ';')
-raise_version()
 for _, key in ipairs({ OPEN, PACED, WAITING, ALONE, LEASES, OWNER, DELAYED, RETRY, LOST, LAST, STARTED, NODES, FACTS }) do
   call('UNLINK', key)
 end
