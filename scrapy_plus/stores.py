@@ -26,7 +26,6 @@ from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.keys import crawl_prefix
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.frontier.redis import RedisFrontier
-from scrapy_plus.frontier.server import NoCrawl
 from scrapy_plus.frontier.stored_items import StoredItems
 from scrapy_plus.http.url import host_of
 from scrapy_plus.redis_client import check_server, make_client, redis_errors
@@ -171,7 +170,11 @@ class RedisStore:
             frontier.server.on_away = self._embedded.ensure
         return frontier
 
-    def _connect(self, spider_name: str, settings: Settings) -> RedisFrontier:
+    def join(self, spider_name: str, settings: Settings) -> RedisFrontier:
+        """The crawl of this spider for a program that puts requests in beside its nodes, or before there are any."""
+        return self._connect(spider_name, settings, joins=True)
+
+    def _connect(self, spider_name: str, settings: Settings, *, joins: bool = False) -> RedisFrontier:
         prefix = self._prefix(spider_name)
         return RedisFrontier(
             make_client(self._address),
@@ -183,18 +186,20 @@ class RedisStore:
             retry_seconds=settings.REDIS_RETRY_SECONDS or float("inf"),
             items_as=settings.ITEMS_AS,
             items_key=items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=settings.JOB),
-            keeps_items=bool(settings.FEEDS),
+            keeps_items=bool(settings.FEEDS) and not joins,
+            joins=joins,
         )
 
     def watch(self, spider_name: str, settings: Settings) -> RedisFrontier:
         """The crawl of this spider for somebody who looks at it or steers it. Raises UsageError if there is none."""
         retry_seconds = min(WATCH_SECONDS, settings.REDIS_RETRY_SECONDS or WATCH_SECONDS)
-        client = make_client(self._address)
-        try:
-            return RedisFrontier(client, self._prefix(spider_name), watches=True, retry_seconds=retry_seconds)
-        except NoCrawl as missing:
+        client, prefix = make_client(self._address), self._prefix(spider_name)
+        with redis_errors(self._address):
+            is_there = client.exists(f"{prefix}:meta")
+        if not is_there:
             others = "name the spider with --spider, and with -s REDIS_URL, PROJECT_NAME or JOB if they are others"
-            raise UsageError(f"{missing}; {others}") from None
+            raise UsageError(f"Redis at {self._address} has no crawl {prefix}; {others}")
+        return RedisFrontier(client, prefix, joins=True, retry_seconds=retry_seconds)
 
     def crawls(self) -> list[str]:
         """The spiders of this project and JOB that have a crawl here, found by the names of keys."""

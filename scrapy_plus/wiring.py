@@ -149,7 +149,7 @@ def build_crawl(
     frontier = store.frontier(str(spider.name), settings)
     begin(frontier, settings)
     committer = store.committer(frontier, settings)
-    scheduler = build_scheduler(spider, settings, committer, stats)
+    scheduler = build_scheduler(str(spider.name), settings, committer, stats)
     robots = web_policies.robots(settings, frontier, stats)
     built_in = [*robots, *_downloader_defaults(settings, frontier, spider)]
     policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *built_in]
@@ -197,12 +197,12 @@ def identify_by(settings: Settings) -> Callable[[Request], bytes]:
     )
 
 
-def build_scheduler(spider: Spider, settings: Settings, committer: Committer, stats: Stats) -> Scheduler:
+def build_scheduler(spider_name: str, settings: Settings, committer: Committer, stats: Stats) -> Scheduler:
     return Scheduler(
         committer.frontier,
         committer=committer,
         lease_seconds=settings.LEASE_SECONDS,
-        spider_name=str(spider.name),
+        spider_name=spider_name,
         dupefilter=settings.DUPEFILTER,
         log_all_duplicates=settings.DUPEFILTER_DEBUG,
         identify=identify_by(settings),

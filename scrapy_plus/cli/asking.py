@@ -196,7 +196,7 @@ def purge_dead(
     spider: str | None,
     assignments: Pairs,
 ) -> None:
-    """Throw dead letters away for good, and forget that their URLs were seen."""
+    """Throw dead letters away for good. Their URLs stay seen: `forget` lets them be crawled again."""
     with opened(spider, assignments) as (frontier, crawl, settings):
         if not is_sure and not click.confirm(f"Throw away {_what(words, reason)}?", err=True):
             raise UsageError("nothing was done; --yes does not ask")
@@ -211,8 +211,8 @@ def _what(words: Sequence[str], reason: str | None) -> str:
 
 
 def _purge(frontier: RedisFrontier, ids: Sequence[bytes]) -> int:
-    """Only what is dead: `forget` would take what is done out of `seen` too."""
-    return frontier.forget([id for id in ids if frontier.locate(id).state is State.DEAD])
+    """Only what is dead: what waits stays."""
+    return sum(frontier.discard(id) for id in ids if frontier.locate(id).state is State.DEAD)
 
 
 def _chosen(

@@ -278,6 +278,20 @@ class Frontier(ABC):
         """Takes done and dead requests out of `seen`, so that they are crawled again when they come. How many."""
 
     @abstractmethod
+    def replace(self, id: bytes, payload: bytes) -> bool:
+        """The payload of a request, wherever it stands, is this from now on; nothing else of it changes.
+
+        Who holds it goes on with what he was given: the new one counts if it comes back. False if it is not there.
+        """
+
+    @abstractmethod
+    def discard(self, id: bytes) -> bool:
+        """Takes a request that waits or is dead out of everything but `seen`: it does not come again until `forget`.
+
+        False if it is not there. Raises IllegalMove, changing nothing, while it is leased.
+        """
+
+    @abstractmethod
     def set_state(self, state: str) -> None:
         """The state of the whole crawl: "running", "paused" or "stopped"; while not running, `lease` gives nothing."""
 
@@ -350,6 +364,13 @@ class Frontier(ABC):
     @abstractmethod
     def scan(self, state: State, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes]], int]:
         """Some (id, payload) of a state, and the cursor that goes on; 0 means there are no more."""
+
+    @abstractmethod
+    def waiting(self, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes, int]], int]:
+        """Some (id, payload, retries so far) of what is ready or delayed, and the cursor that goes on; 0 ends it.
+
+        One that waits from the first page to the last is there, perhaps twice if others come and go meanwhile.
+        """
 
     @abstractmethod
     def dead_letters(self, cursor: int = 0, count: int = 100) -> tuple[list[DeadLetter], int]:

@@ -10,7 +10,7 @@ import random
 import time
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from scrapy_plus.errors import CursorMoved
@@ -18,6 +18,7 @@ from scrapy_plus.frontier.base import ORDERS, Frontier, Lease, LeaseAnswer, Page
 from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking, Report, sort_key
 from scrapy_plus.frontier.memory_whole import RUNNING, MemoryWhole
 from scrapy_plus.frontier.sites import Site
+from scrapy_plus.rules.lifecycle import State, move
 from scrapy_plus.rules.pace import Pace
 
 _ALONE_FROM = 2
@@ -330,6 +331,28 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
                 self._dead.pop(id, None)
                 forgotten += 1
         return forgotten
+
+    def replace(self, id: bytes, payload: bytes) -> bool:
+        self._begin()
+        if id not in self._backup:
+            return False
+        self._backup[id] = payload
+        return True
+
+    def discard(self, id: bytes) -> bool:
+        now = self._begin()
+        if id in self._leased:
+            move(State.LEASED, "discard")
+        if self._backup.pop(id, None) is None:
+            return False
+        if self._delayed.pop(id, None) is not None:
+            self._due = [entry for entry in self._due if entry[1] != id]
+            heapify(self._due)
+        elif self._dead.pop(id, None) is None:
+            self._alone = [entry for entry in self._alone if entry[0][8:] != id]
+            self._queues.remove(id, now)
+        self._forget_counters(id)
+        return True
 
     # -- sites and nodes ----------------------------------------------------------------------------------------------
 

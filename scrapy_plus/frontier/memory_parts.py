@@ -139,6 +139,12 @@ class MemoryLooking:
         found = [(id, self._backup[id]) for id in page if self.locate(id).state is state]
         return found, cursor + len(page) if cursor + len(page) < len(self._backup) else 0
 
+    def waiting(self, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes, int]], int]:
+        """All at once: they are here already, and a cursor into a dict that changes would pass some over."""
+        pairs = self._backup.items()
+        waiting = ((id, payload) for id, payload in pairs if id not in self._leased and id not in self._dead)
+        return [(id, payload, self._attempts.get(id, 0)) for id, payload in waiting], 0
+
     def dead_letters(self, cursor: int = 0, count: int = 100) -> tuple[list[DeadLetter], int]:
         page = list(islice(self._dead.items(), cursor, cursor + count))
         letters = [

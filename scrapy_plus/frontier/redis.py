@@ -24,6 +24,7 @@ from scrapy_plus.frontier.redis_looking import RedisLooking
 from scrapy_plus.frontier.script import load
 from scrapy_plus.frontier.server import NoCrawl, Server
 from scrapy_plus.frontier.wire import Argument
+from scrapy_plus.rules.lifecycle import State, move
 from scrapy_plus.rules.pace import Pace
 
 log = logging.getLogger("scrapy_plus.frontier")
@@ -40,8 +41,8 @@ class RedisFrontier(RedisLooking, Frontier):
     `order`, pace, leases and limits are the crawl's: whoever opens it last says them, except for the order of a crawl
     that has requests. `grace_seconds` (default: half a lease): a silence longer than that was an outage.
     `items_as` is "stream", or "list" for consumers that pop, below `items_key` (default: `prefix:items`). With
-    `keeps_items` all processes of the crawl are told that somebody wants the items. `seen_cache` ids are remembered to
-    spare their sending. With `watches` the crawl must be there (NoCrawl), and stays as it is run by others.
+    `keeps_items` all processes of the crawl are told that somebody wants the items. Who `joins` says none of that to a
+    crawl that is there, and leaves mending to its nodes. `seen_cache` ids are remembered to spare their sending.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class RedisFrontier(RedisLooking, Frontier):
         items_as: str = "stream",
         items_key: str | None = None,
         keeps_items: bool = False,
+        joins: bool = False,
         seen_cache: int = 100_000,
-        watches: bool = False,
         dice: Callable[[], float] = random.random,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -70,10 +71,10 @@ class RedisFrontier(RedisLooking, Frontier):
         self.keys = Keys(prefix, items=items_key)
         self.server = Server(client, retry_seconds=retry_seconds, sleep=sleep)
         self._order = order
+        self._joins = joins
         self._pace = pace or Pace()
         self._dice = dice
         self._cache = SeenCache(seen_cache)
-        self._watches = watches
         grace = lease_seconds / 2 if grace_seconds is None else grace_seconds
         self._options: dict[str, Argument] = {
             "delay": wire.ms(self._pace.delay_seconds),
@@ -97,17 +98,13 @@ class RedisFrontier(RedisLooking, Frontier):
         """Makes the crawl known to the server, or joins it. On a server that was restarted everything is mended first:
         its log may have been torn within a script."""
         run_id = self.server.run_id
-        if self._watches:
-            self._look_in()
-            self.server.met(run_id)
-            return
         options = [part for pair in self._options.items() for part in pair]
-        answer = self.server.run(load("open"), [self.keys.prefix], [run_id, self._order, *options])
+        answer = self.server.run(load("open"), [self.keys.prefix], [run_id, self._order, int(self._joins), *options])
         _, _, order, repaired_on, schema, bodies = answer
         self._check_schema(schema)
-        if wire.text(order) != self._order:
+        if wire.text(order) != self._order and not self._joins:
             log.warning("the crawl %s goes on in the order it has: %s", self.keys.prefix, wire.text(order))
-        if wire.text(repaired_on) != run_id:
+        if wire.text(repaired_on) != run_id and not self._joins:
             redis_mending.mend_after_restart(self, run_id, has_bodies=bool(bodies))
         self.sweep()
         self.server.met(run_id)
@@ -118,12 +115,6 @@ class RedisFrontier(RedisLooking, Frontier):
                 f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, not {SCHEMA})"
                 "; finish it with that one, or delete its keys"
             )
-
-    def _look_in(self) -> None:
-        schema = self._read(lambda client: client.hget(self.keys.meta, "schema"))
-        if schema is None:
-            raise NoCrawl(f"Redis at {self.server.where} has no crawl {self.keys.prefix}")
-        self._check_schema(schema)
 
     def _run(self, verb: str, *arguments: Argument) -> Any:
         """The answer of a verb's script; a crawl that is gone from the server is opened anew."""
@@ -293,6 +284,15 @@ class RedisFrontier(RedisLooking, Frontier):
             self._cache.heed(stamp)
             forgotten += count
         return forgotten
+
+    def replace(self, id: bytes, payload: bytes) -> bool:
+        return bool(self._run("replace", id, payload)[1] == 1)
+
+    def discard(self, id: bytes) -> bool:
+        found = self._run("discard", id)[1]
+        if found < 0:
+            move(State.LEASED, "discard")
+        return bool(found)
 
     def set_state(self, state: str) -> None:
         if state not in ("running", "paused", "stopped"):

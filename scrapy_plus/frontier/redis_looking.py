@@ -54,13 +54,21 @@ class RedisLooking:
         return wire.read_location(self._run("locate", id, wire.member(id)))
 
     def scan(self, state: State, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes]], int]:
-        cursor, found = self._read(lambda client: client.hscan(self.keys.req, cursor, count=count))
-        letters = wire.text(self._run("places", *found)) if found else ""
+        found, cursor = self._look_through(cursor, count)
         wanted = _LETTERS.get(state)
+        return [(id, payload) for letter, (id, payload, _) in found if letter == wanted], cursor
+
+    def waiting(self, cursor: int = 0, count: int = 100) -> tuple[list[tuple[bytes, bytes, int]], int]:
+        found, cursor = self._look_through(cursor, count)
+        return [one for letter, one in found if letter in "rd"], cursor
+
+    def _look_through(self, cursor: int, count: int) -> tuple[list[tuple[str, tuple[bytes, bytes, int]]], int]:
+        """A page of the backup, each request with the letter of its state ("-": it has gone meanwhile)."""
+        cursor, found = self._read(lambda client: client.hscan(self.keys.req, cursor, count=count))
+        letters, attempts = self._run("places", *found) if found else (b"", [])
         return [
-            (id, value[wire.HEADER_BYTES :])
-            for (id, value), letter in zip(found.items(), letters, strict=True)
-            if letter == wanted
+            (letter, (id, value[wire.HEADER_BYTES :], attempt))
+            for (id, value), letter, attempt in zip(found.items(), wire.text(letters), attempts, strict=True)
         ], cursor
 
     def dead_letters(self, cursor: int = 0, count: int = 100) -> tuple[list[DeadLetter], int]:

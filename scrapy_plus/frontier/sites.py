@@ -7,7 +7,7 @@ A site stands in one place: idle (nothing waits), open (in a heap by its best ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush, nlargest
+from heapq import heapify, heappop, heappush, nlargest
 
 from scrapy_plus.rules.pace import Pace, next_start, wait_seconds
 
@@ -109,6 +109,16 @@ class SiteQueues:
         self.size -= 1
         self.take_slot(site, now)
         return key
+
+    def remove(self, id: bytes, now: float) -> None:
+        """Takes the request out of its site's queue, if one has it; looks through all, for it is a verb by hand."""
+        for site in self._sites.values():
+            kept = [key for key in site.queue if key[8:] != id]
+            if len(kept) < len(site.queue):
+                heapify(kept)
+                site.queue = kept
+                self.size -= 1
+                self.place(site, now)
 
     def opens_in(self, site: Site, now: float) -> float | None:
         """0 if the site may be asked now, the seconds until it may, or None if only a finished request can open it."""

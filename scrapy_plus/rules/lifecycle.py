@@ -23,7 +23,7 @@ class State(str, Enum):
 
 TABLE: dict[State, dict[str, State]] = {
     State.NEW: {"offer": State.READY},
-    State.READY: {"lease": State.LEASED},
+    State.READY: {"lease": State.LEASED, "discard": State.DONE},
     State.LEASED: {
         "ack": State.DONE,
         "retry": State.DELAYED,
@@ -31,8 +31,8 @@ TABLE: dict[State, dict[str, State]] = {
         "release": State.READY,
         "reap": State.READY,
     },
-    State.DELAYED: {"due": State.READY},
-    State.DEAD: {"revive": State.READY, "forget": State.NEW},
+    State.DELAYED: {"due": State.READY, "discard": State.DONE},
+    State.DEAD: {"revive": State.READY, "forget": State.NEW, "discard": State.DONE},
     State.DONE: {"forget": State.NEW},
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_plus.errors import CursorMoved, NodesAlive
+from scrapy_plus.errors import CursorMoved, IllegalMove, NodesAlive
 from scrapy_plus.frontier.base import Ask, Location, Page
 from scrapy_plus.rules.lifecycle import TABLE, State
 from tests.frontier.conftest import SITE, Worker, name_of, names, record
@@ -815,6 +815,134 @@ def test_repair_of_a_sound_store_changes_nothing(frontier, worker):
     assert frontier.counts() == before
 
 
+# -- replace, discard and waiting --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [State.READY, State.DELAYED, State.DEAD])
+def test_replace_changes_the_payload_and_nothing_else(frontier, worker, clock, state):
+    bring_to(frontier, worker, clock, state)
+    before = frontier.locate(record("a").id), frontier.counts()
+    assert frontier.replace(record("a").id, b"another")
+    assert (frontier.locate(record("a").id), frontier.counts()) == before
+    assert frontier.scan(state)[0] == [(record("a").id, b"another")]
+    assert frontier.replace(record("a").id, b"")
+
+
+def test_replaced_requests_come_in_the_order_that_they_had(frontier, worker):
+    frontier.offer([record("a"), record("b"), record("c", priority=1)])
+    for name in "bac":
+        assert frontier.replace(record(name).id, b"new " + name.encode())
+    assert [(lease.id[:1], lease.payload) for lease in worker.lease(3)] == [
+        (b"c", b"new c"),
+        (b"a", b"new a"),
+        (b"b", b"new b"),
+    ]
+
+
+def test_what_replaces_a_leased_payload_counts_when_the_request_comes_back(frontier, worker):
+    frontier.offer([record("a")])
+    [lease] = worker.lease()
+    assert frontier.replace(lease.id, b"another")
+    assert frontier.release([(lease.id, lease.token)]) == 1, "its holder still holds it"
+    [again] = worker.lease()
+    assert again.payload == b"another"
+    worker.ack(again)
+
+
+@pytest.mark.parametrize("state", [State.NEW, State.DONE])
+def test_replace_of_what_is_not_there_changes_nothing(frontier, worker, clock, state):
+    bring_to(frontier, worker, clock, state)
+    assert not frontier.replace(record("a").id, b"another")
+    assert frontier.locate(record("a").id).state is state
+    assert frontier.offer([record("a")]) == [state is State.NEW]
+
+
+@pytest.mark.parametrize("state", [State.READY, State.DELAYED, State.DEAD])
+def test_what_is_discarded_is_gone_and_comes_again_only_when_it_is_forgotten(frontier, worker, clock, state):
+    bring_to(frontier, worker, clock, state)
+    assert frontier.discard(record("a").id)
+    assert not frontier.discard(record("a").id)
+    assert frontier.counts().pending + frontier.counts().dead == 0
+    assert frontier.dead_letters() == ([], 0)
+    assert frontier.offer([record("a")]) == [False]
+    clock.advance(100)
+    assert worker.lease(9) == []
+    assert frontier.forget([record("a").id]) == 1
+    assert frontier.offer([record("a")]) == [True]
+    assert [(lease.attempt, lease.lost) for lease in worker.lease(9)] == [(0, 0)]
+
+
+def test_discard_takes_one_out_and_leaves_the_others_in_their_order(frontier, worker):
+    frontier.offer([record(name, site=f"http://{site}:80") for name, site in ("ax", "bx", "cy", "dx", "ey")])
+    for name in "ad":
+        assert frontier.discard(record(name).id)
+    assert not frontier.discard(record("z").id)
+    assert frontier.audit() == []
+    assert names(worker.lease(9)) == ["b", "c", "e"]
+
+
+def test_discard_of_the_only_request_of_a_site_leaves_nothing_to_ask_there(frontier, worker):
+    frontier.set_site(SITE, delay_seconds=5)
+    frontier.offer([record("a"), record("b"), record("c", site="http://other:80")])
+    assert names(worker.lease(1)) == ["a"]
+    assert frontier.discard(record("b").id)
+    assert names(worker.lease(2)) == ["c"]
+    assert frontier.lease("v", 0, 1).wait_seconds is None
+
+
+def test_discard_refuses_what_is_leased_and_changes_nothing(frontier, worker):
+    frontier.offer([record("a")])
+    [lease] = worker.lease()
+    with pytest.raises(IllegalMove):
+        frontier.discard(lease.id)
+    assert frontier.ack([Page(lease.id, lease.token, [record("b")])]) == [[True]]
+
+
+def test_what_was_delayed_and_discarded_does_not_wake_nor_keep_others_from_it(frontier, worker, clock):
+    frontier.offer([record("a"), record("b")])
+    for lease, delay in zip(worker.lease(2), (5, 3), strict=True):
+        frontier.retry(lease.id, lease.token, delay)
+    assert frontier.discard(record("b").id)
+    assert frontier.lease("v", 0, 1).wait_seconds == pytest.approx(5, abs=0.01)
+    clock.advance(6)
+    [again] = worker.lease(9)
+    assert (name_of(again.id), again.attempt) == ("a", 1)
+    frontier.forget([record("b").id])
+    frontier.offer([record("b")])
+    assert [lease.attempt for lease in worker.lease(9)] == [0]
+
+
+def test_a_request_whose_workers_died_can_be_discarded(frontier, worker):
+    frontier.offer([record("a"), record("b")])
+    for _ in range(2):
+        worker.lease(2)
+        frontier.reap(worker=worker.name, started=[record("a").id])
+    assert frontier.discard(record("a").id)
+    assert frontier.audit() == []
+    assert names(worker.lease(9)) == ["b"]
+
+
+def test_a_crawl_whose_last_requests_were_discarded_is_finished(frontier):
+    frontier.seed(0, 1, [record("a")], finished=True)
+    assert not frontier.finish()
+    frontier.discard(record("a").id)
+    assert frontier.finish()
+
+
+def test_waiting_gives_what_is_ready_or_delayed_with_its_retries(frontier, worker):
+    frontier.offer([record(f"{i}") for i in range(20)])
+    delayed, dead, done, _ = worker.lease(4)
+    frontier.retry(delayed.id, delayed.token, 5)
+    frontier.bury(dead.id, dead.token, "no")
+    worker.ack(done)
+    found, cursor = {}, -1
+    while cursor:
+        page, cursor = frontier.waiting(max(cursor, 0), 5)
+        found |= {name_of(id): (payload, attempt) for id, payload, attempt in page}
+    expected = {f"{i}": (f"payload of {i}".encode(), 0) for i in range(4, 20)}
+    assert found == {**expected, "0": (b"payload of 0", 1)}
+
+
 # -- the table of moves -----------------------------------------------------------------------------------------------
 
 
@@ -854,11 +982,17 @@ def apply(frontier, worker, clock, verb: str, lease) -> None:
         frontier.reap()
     elif verb == "revive":
         frontier.revive([id])
+    elif verb == "discard":
+        if lease is not None and frontier.locate(id).state is State.LEASED:
+            with pytest.raises(IllegalMove, match="^cannot discard a request that is leased$"):
+                frontier.discard(id)
+        else:
+            frontier.discard(id)
     else:
         frontier.forget([id])
 
 
-VERBS = ["offer", "lease", "ack", "retry", "bury", "release", "reap", "revive", "forget"]
+VERBS = ["offer", "lease", "ack", "retry", "bury", "release", "reap", "revive", "forget", "discard"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

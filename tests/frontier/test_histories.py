@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import inf
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from scrapy_plus.errors import IllegalMove
 from scrapy_plus.frontier.base import Page
 from scrapy_plus.frontier.memory import MemoryFrontier
 from tests.frontier.conftest import Clock, record
@@ -190,6 +192,22 @@ class Histories(RuleBasedStateMachine):
         self.seen -= gone
         for id in gone:
             self.requests.pop(id, None)
+
+    @rule(name=NAMES, is_new=st.booleans())
+    def replace(self, name, is_new):
+        id, payload = record(name).id, b"new" if is_new else b"other"
+        assert self.frontier.replace(id, payload) == (id in self.requests)
+        if id in self.requests:
+            self.requests[id]["record"] = self.requests[id]["record"]._replace(payload=payload)
+
+    @rule(name=NAMES)
+    def discard(self, name):
+        id = record(name).id
+        if id in self.requests and self.requests[id]["state"] == "leased":
+            with pytest.raises(IllegalMove):
+                self.frontier.discard(id)
+        else:
+            assert self.frontier.discard(id) == (self.requests.pop(id, None) is not None)
 
     @rule(seconds=st.integers(1, 12))
     def time_passes(self, seconds):

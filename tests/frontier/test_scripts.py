@@ -41,6 +41,7 @@ def read_only() -> Iterator[redis.Redis]:
 
 IDLE = {
     "commit": ["", 0, 0, 0, 0, "0"],
+    "discard": ["x"],
     "drop": [],
     "forget": [0],
     "hold": ["seeder", "w", 1000],
@@ -52,6 +53,7 @@ IDLE = {
     "offer": ["", 0],
     "reap": [10, "-", 0],
     "renew": ["w", "-", 0],
+    "replace": ["x", "payload"],
     "revive": [0],
     "seed": ["0", "0", "0"],
 }
@@ -75,8 +77,9 @@ def full() -> Iterator[redis.Redis]:
         server.stop()
 
 
+TAKES_IN = ("offer", "seed", "replace")
 PASSES = {
-    **{verb: IDLE[verb] for verb in IDLE if verb not in ("offer", "seed")},
+    **{verb: IDLE[verb] for verb in IDLE if verb not in TAKES_IN},
     "beat": ["w", "{}"],
     "begin_again": [],
     "clear_finished": ["0"],
@@ -90,7 +93,7 @@ PASSES = {
 STATES = {"begin_again": "finished", "clear_finished": "finished"}
 
 
-@pytest.mark.parametrize("verb", [*PASSES, "offer", "seed"])
+@pytest.mark.parametrize("verb", [*PASSES, *TAKES_IN])
 def test_only_what_takes_in_more_is_refused_when_memory_is_full(full, verb):
     prefix = f"{{{verb}}}"
     frontier = redis_frontier(full, prefix=prefix)

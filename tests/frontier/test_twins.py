@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from scrapy_plus.errors import CursorMoved, NodesAlive
+from scrapy_plus.errors import CursorMoved, IllegalMove, NodesAlive
 from scrapy_plus.frontier.base import Ask, Lease, Page, Record
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.rules.lifecycle import State
@@ -83,7 +83,7 @@ class Twins(RuleBasedStateMachine):
         for store in (self.memory, self.redis):
             try:
                 answers.append(getattr(store, verb)(*arguments, **named))
-            except (CursorMoved, NodesAlive) as refusal:
+            except (CursorMoved, IllegalMove, NodesAlive) as refusal:
                 answers.append((type(refusal), str(refusal)))
         assert answers[0] == answers[1], f"{verb}: memory {answers[0]}, redis {answers[1]}"
         return answers[0]
@@ -219,6 +219,14 @@ class Twins(RuleBasedStateMachine):
     def forget(self, ids):
         self.both("forget", ids)
 
+    @rule(id=st.sampled_from(IDS), payload=st.binary(max_size=3))
+    def replace(self, id, payload):
+        self.both("replace", id, payload)
+
+    @rule(id=st.sampled_from(IDS))
+    def discard(self, id):
+        self.both("discard", id)
+
     @rule(state=st.sampled_from(["running", "running", "paused", "stopped"]))
     def set_state(self, state):
         self.both("set_state", state)
@@ -281,6 +289,7 @@ class Twins(RuleBasedStateMachine):
         self.both("finish")
         self.both("counts")
         self.both("stats")
+        assert sorted(self.memory.waiting()[0]) == sorted(self.redis.waiting()[0])
         assert self.memory.items(count=999)[0] == self.redis.items(count=999)[0]
         assert self.redis.audit() == []
         for id in IDS:
