@@ -28,7 +28,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -39,6 +38,7 @@ from lxml import etree
 from scrapy_plus import Request, Response, Spider
 from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.http.headers import Headers
+from scrapy_plus.log import setup
 from scrapy_plus.transport.base import Transport
 from scrapy_plus.wiring import build_engine, build_transport
 
@@ -62,16 +62,18 @@ PARTS: list[tuple[str, str, tuple[str, ...]]] = [
     ("transport", "/transport/", ()),
     ("decode and parse", "/http/encoding.py", ()),
     ("decode and parse", "/http/detect.py", ()),
-    ("decode and parse", "/http/response.py", ("root", "_decode", "text", "_declared_base", "body", "_forget_text")),
+    ("decode and parse", "/http/response.py", ("root", "_decode", "text", "body", "_forget_text")),
     ("decode and parse", "/http/selector.py", ("parse", "_parse")),
     ("queries", "/http/selector.py", ()),
     ("queries", "/http/response.py", ("xpath", "css")),
     ("answer", "/http/response.py", ("__init__",)),
     ("answer", "/http/headers.py", ()),
+    ("base of links", "/http/response.py", ("base_url", "_declared_base")),
     ("links to requests", "/http/response.py", ()),
     ("links to requests", "/http/request.py", ()),
-    ("links to requests", "/http/url.py", ("clean_url", "_parsed_clean", "_safe", "_encodable", "join", "_resolve")),
-    ("fingerprint", "/http/url.py", ()),
+    ("fingerprint", "/http/url.py", ("canonicalize", "_is_sorted", "_pair")),
+    ("site", "/http/url.py", ("site", "site_of_origin", "host_of")),
+    ("links to requests", "/http/url.py", ()),
     ("fingerprint", "/rules/fingerprint.py", ()),
     ("codec", "/http/codec.py", ()),
     ("codec", "/http/storable.py", ()),
@@ -176,6 +178,7 @@ def crawl_ours(job: dict[str, Any], transport: Transport | None) -> int:
         overrides |= {"SCHEDULER_PERSIST": True, "REDIS_URL": job["redis"], "PROJECT_NAME": job["name"]}
     spider = type("Pages", (Pages,), {"start_urls": [job["url"]]})
     settings = load_settings(None, overrides={**overrides, "SPIDERS": [spider]}, environ={})
+    setup("WARNING", None, settings.LOG_FORMAT, settings.LOG_DATEFORMAT)
     make = {} if transport is None else {"make_transport": lambda settings: transport}
     assert build_engine(settings, **make).start() == 0
     return count.count
@@ -309,7 +312,6 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
 def compare(options: argparse.Namespace, url: str, redis: str) -> None:
     job = {"pages": options.pages, "kb": options.kb, "network": options.network, "url": f"{url}/site/0.html"}
     figures: dict[str, list[float]] = {"ours": [], "bare": []}
-    Path(Path(__file__).parent / "__pycache__").mkdir(exist_ok=True)
     for number in range(options.rounds):
         for what, times in figures.items():
             name = f"{what}{number}"

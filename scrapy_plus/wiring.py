@@ -287,12 +287,15 @@ def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider)
 
 def _spider_defaults(settings: Settings) -> list[Any]:
     made = spider_middlewares
-    return [
+    parts: list[Any] = [
         made.HttpErrors(settings.HTTPERROR_ALLOWED_CODES, allow_all=settings.HTTPERROR_ALLOW_ALL),
         made.Offsite(),
-        made.UrlLength(settings.URLLENGTH_LIMIT),
-        made.Depth(settings.DEPTH_LIMIT),
     ]
+    if settings.URLLENGTH_LIMIT:
+        parts.append(made.UrlLength(settings.URLLENGTH_LIMIT))
+    if settings.DEPTH_LIMIT:
+        parts.append(made.Depth(settings.DEPTH_LIMIT))
+    return parts
 
 
 # -- for tests of spiders ----------------------------------------------------------------------------------------------

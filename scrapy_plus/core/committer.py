@@ -116,7 +116,7 @@ class Committer:
     def take(self) -> Lease | None:
         """The next lease, or None if there is none now."""
         if not self._inbox and not self.is_remote:
-            self._turn(1)
+            self._receive(self.frontier.lease(self.worker, self._base, 1, holding=len(self.held)), 1)
         while self._inbox:
             lease = self._inbox.popleft()
             held = self.held.get(lease.id)
@@ -147,6 +147,11 @@ class Committer:
 
     def settle(self, page: Page, then: Callable[[Taken], None]) -> None:
         """Hands in a page; `then` is told which of its children were taken, or None if it was ours no more."""
+        if not self.is_remote:
+            [taken] = self.frontier.ack([page])
+            self.forget(page.id)
+            then(taken)
+            return
         self._outbox.pages.append(page)
         self._outbox.thens.append(then)
         self._end(page.id)

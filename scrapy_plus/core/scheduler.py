@@ -14,8 +14,8 @@ from functools import partial
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import NotStorable, Undecodable
-from scrapy_plus.frontier.base import Frontier, Lease, Page, Record
-from scrapy_plus.http.codec import decode, encode
+from scrapy_plus.frontier.base import Child, Frontier, Known, Lease, Page, Record
+from scrapy_plus.http.codec import decode, encode, is_plain
 from scrapy_plus.http.request import PRIORITY_LIMIT, Request
 from scrapy_plus.http.url import site
 from scrapy_plus.rules.fingerprint import SEED, fingerprint, occurrence_id
@@ -92,6 +92,21 @@ class Scheduler:
     def has_been_seeded(self) -> bool:
         return self.frontier.seed_cursor()[1]
 
+    def _children(self, requests: Sequence[Request], parent_id: bytes) -> list[Child]:
+        """Like `_records`, but what is known as a duplicate costs no more than to find that out."""
+        if not self._dupefilter or not all(request.filter for request in requests):
+            return list(self._records(requests, parent_id))
+        identify, knows = self._identify, self.frontier.knows
+        children: list[Child] = []
+        for request in requests:
+            id = identify(request)
+            # One that is not plain is encoded at once: if it cannot be stored its page must hear of it.
+            if knows(id) and is_plain(request):
+                children.append(Known(id, partial(self._record, request, id)))
+            else:
+                children.append(self._record(request, id))
+        return children
+
     def _records(self, requests: Sequence[Request], parent_id: bytes, first: int = 0) -> list[Record]:
         """What the frontier stores; equal unfiltered requests of one parent are told apart by which of them it is."""
         occurrences: Counter[bytes] = Counter()
@@ -101,11 +116,14 @@ class Scheduler:
             if not (request.filter and self._dupefilter):
                 occurrences[id] += 1
                 id = occurrence_id(id, parent_id, position if parent_id is SEED else first + occurrences[id])
-            place = site(request.url)
-            if self._paces and place not in self._paced:
-                self._set_pace(place)
-            records.append(Record(id, place, encode(request), self._priority(request)))
+            records.append(self._record(request, id))
         return records
+
+    def _record(self, request: Request, id: bytes) -> Record:
+        place = site(request.url)
+        if self._paces and place not in self._paced:
+            self._set_pace(place)
+        return Record(id, place, encode(request), self._priority(request))
 
     def _set_pace(self, place: str) -> None:
         self._paced.add(place)
@@ -124,12 +142,14 @@ class Scheduler:
         return max(-PRIORITY_LIMIT, min(PRIORITY_LIMIT, request.priority))
 
     def _count_taken(self, requests: Sequence[Request], taken: list[bool]) -> list[bool]:
-        if taken:
-            self.stats.inc("scheduler/enqueued", taken.count(True))
-        for request, is_taken in zip(requests, taken, strict=True):
-            if not is_taken:
-                self.stats.inc("dupefilter/filtered")
-                self._log_duplicate(request)
+        if new := taken.count(True):
+            self.stats.inc("scheduler/enqueued", new)
+        if len(taken) > new:
+            self.stats.inc("dupefilter/filtered", len(taken) - new)
+            if self._log_all_duplicates or "duplicate" not in self._warned:
+                for request, is_taken in zip(requests, taken, strict=True):
+                    if not is_taken:
+                        self._log_duplicate(request)
         return taken
 
     def _log_duplicate(self, request: Request) -> None:
@@ -214,7 +234,7 @@ class Scheduler:
         self, request: Request, children: Sequence[Request], items: Sequence[bytes], reason: str | None, status: int
     ) -> None:
         lease: Lease = request.lease
-        records = self._records(children, lease.id) if children else []
+        records = self._children(children, lease.id) if children else []
         page = Page(lease.id, lease.token, records, items, reason, status, self.stats.take_increments())
         self.committer.settle(page, partial(self._settled, request, children))
 

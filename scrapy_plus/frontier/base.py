@@ -7,7 +7,7 @@ that is sent again because its answer got lost changes nothing. The table of mov
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -28,6 +28,21 @@ class Record(NamedTuple):
     site: str
     payload: bytes
     priority: int = 0
+
+
+class Known(NamedTuple):
+    """A child that this process remembers as seen (`Frontier.knows`), so that it costs no more than that: `record`
+    makes what is stored of it, should the store have forgotten it since."""
+
+    id: bytes
+    record: Callable[[], Record]
+
+
+Child = Record | Known
+
+
+def record_of(child: Child) -> Record:
+    return child if isinstance(child, Record) else child.record()
 
 
 class Lease(NamedTuple):
@@ -61,7 +76,7 @@ class Page(NamedTuple):
 
     id: bytes
     token: Token
-    children: Sequence[Record] = ()
+    children: Sequence[Child] = ()
     items: Sequence[bytes] = ()
     reason: str | None = None
     status: int = 0
@@ -159,6 +174,10 @@ class Frontier(ABC):
     @abstractmethod
     def offer(self, records: Sequence[Record]) -> list[bool]:
         """Takes in the records that were never seen; says for each whether it was taken."""
+
+    def knows(self, id: bytes) -> bool:
+        """Whether this id is certainly seen, as far as this process remembers without asking anybody."""
+        return False
 
     @abstractmethod
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from scrapy_plus.frontier import wire
-from scrapy_plus.frontier.base import Ask, Page, Record, Token
+from scrapy_plus.frontier.base import Ask, Child, Known, Page, Record, Token, record_of
 from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.wire import Argument
 
 RECORDS_A_CALL = 500
 BYTES_A_CALL = 1 << 20
 Part = TypeVar("Part")
+AnyChild = TypeVar("AnyChild", Record, Child)
 
 
 def parcels(things: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
@@ -21,7 +22,7 @@ def parcels(things: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
         yield things[start : start + size]
 
 
-def record_parcels(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+def record_parcels(records: Sequence[AnyChild]) -> Iterator[Sequence[AnyChild]]:
     """The records in as many calls as they need."""
     start = total = 0
     for end, record in enumerate(records):
@@ -34,8 +35,9 @@ def record_parcels(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
         yield records[start:]
 
 
-def _record_bytes(record: Record) -> int:
-    return len(record.payload) + len(record.site) + 60
+def _record_bytes(record: Child) -> int:
+    """About what it takes in a call; one that is known is hardly ever sent."""
+    return 60 if isinstance(record, Known) else len(record.payload) + len(record.site) + 60
 
 
 class Piece:
@@ -43,12 +45,12 @@ class Piece:
 
     __slots__ = ("children", "is_first", "is_part", "page", "sent", "sent_places")
 
-    def __init__(self, page: Page, children: Sequence[Record], *, is_part: bool, is_first: bool) -> None:
+    def __init__(self, page: Page, children: Sequence[Child], *, is_part: bool, is_first: bool) -> None:
         self.page = page
         self.children = children
         self.is_part = is_part
         self.is_first = is_first
-        self.sent: Sequence[Record] = children
+        self.sent: Sequence[Record] = ()
         self.sent_places: list[int] | None = None
 
     @property
@@ -60,7 +62,7 @@ class Piece:
     def leave_out(self, cache: SeenCache) -> int:
         """Sends only the children that may be new; how many are left out."""
         places = [place for place, child in enumerate(self.children) if child.id not in cache]
-        self.sent = self.children if len(places) == len(self.children) else [self.children[place] for place in places]
+        self.sent = [record_of(self.children[place]) for place in places]
         self.sent_places = places
         return len(self.children) - len(places)
 

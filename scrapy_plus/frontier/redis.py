@@ -133,6 +133,9 @@ class RedisFrontier(RedisLooking, Frontier):
             taken += self._offer(parcel)
         return taken
 
+    def knows(self, id: bytes) -> bool:
+        return id in self._cache
+
     def _offer(self, records: Sequence[Record]) -> list[bool]:
         while True:
             unknown = [record for record in records if record.id not in self._cache]

@@ -53,26 +53,27 @@ def encode(request: Request) -> bytes:
     return _encode_plain(request) or _encode_any(request)
 
 
+def is_plain(request: Request) -> bool:
+    """Whether it is a GET with nothing of its own but a callback and a depth, as most are."""
+    meta = request._meta
+    return (
+        _unset(request) == _NOTHING
+        and not request.has_headers
+        and request.method == "GET"
+        and type(request.priority) is int
+        and not request.priority
+        and request.filter is True
+        and request.encoding == "utf-8"
+        and type(request.parse) is str
+        and (not meta or (len(meta) == 1 and type(meta.get("depth")) is int))
+    )
+
+
 def _encode_plain(request: Request) -> bytes:
-    """What `_encode_any` gives for a GET that has nothing of its own but a callback and a depth; b"" for any other."""
-    if (
-        _unset(request) != _NOTHING
-        or request.has_headers
-        or request.method != "GET"
-        or request.priority
-        or request.filter is not True
-        or request.encoding != "utf-8"
-        or type(request.priority) is not int
-        or type(request.parse) is not str
-    ):
+    """What `_encode_any` gives for a plain request; b"" for any other."""
+    if not is_plain(request):
         return b""
-    depth = ""
-    if request.has_meta:
-        meta = request.meta
-        level = meta.get("depth")
-        if len(meta) != 1 or type(level) is not int:
-            return b""
-        depth = f',"t":{{"depth":{level}}}'
+    depth = f',"t":{{"depth":{request.meta["depth"]}}}' if request.has_meta else ""
     parse = "" if request.parse == "parse" else f',"p":{_write(request.parse)}'
     public = f',"{_PUBLIC}":1' if request.from_public else ""
     return VERSION + f'{{"u":{_write(request.url)}{depth}{parse}{public}}}'.encode("utf-8", "surrogatepass")

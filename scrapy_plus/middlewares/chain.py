@@ -45,6 +45,12 @@ def bind(middleware: object, name: str, spider: object, passed: tuple[str, ...])
     wanted = _wanted(hook, name, _title(middleware, name))
     if wanted == passed:
         return hook
+    if wanted == ("spider",):
+        return lambda *given: hook(spider)
+    if wanted == (*passed, "spider") and len(passed) == 1:
+        return lambda one: hook(one, spider)
+    if wanted == (*passed, "spider") and len(passed) == 2:
+        return lambda one, other: hook(one, other, spider)
     places = [passed.index(word) if word in passed else None for word in wanted]
 
     def call(*given: Any) -> Any:

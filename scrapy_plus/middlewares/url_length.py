@@ -13,5 +13,6 @@ class UrlLength:
         self._limit = limit
 
     def process_request(self, request: Request) -> None:
-        if self._limit and len(request.full_url) > self._limit:
+        is_short = len(request.url) <= self._limit and not request.params
+        if not is_short and self._limit and len(request.full_url) > self._limit:
             raise DropRequest(f"url length: {len(request.full_url)} is over {self._limit}")

@@ -6,8 +6,10 @@ import pytest
 
 from scrapy_plus import Request
 from scrapy_plus.core.scheduler import Scheduler
+from scrapy_plus.errors import NotStorable
 from scrapy_plus.frontier.base import Record
 from scrapy_plus.frontier.memory import MemoryFrontier
+from scrapy_plus.http.codec import encode
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.judge import Bury, Finish, Retry
 from scrapy_plus.rules.lifecycle import State
@@ -42,6 +44,26 @@ def test_a_url_is_taken_once_unless_it_is_not_filtered(scheduler):
     assert scheduler.add_request(Request(A, filter=False))
     assert len(scheduler) == 3
     assert scheduler.stats.get("dupefilter/filtered") == 1
+
+
+def test_children_that_were_seen_are_counted_and_not_stored_again(scheduler, monkeypatch):
+    encoded = []
+    monkeypatch.setattr("scrapy_plus.core.scheduler.encode", lambda one: encoded.append(one.url) or encode(one))
+    scheduler.add_request(Request(A))
+    children = [Request(A), Request(B), Request(B), Request(A, filter=False)]
+    scheduler.delete_request(scheduler.get_request(), children[:3])
+    assert encoded == [A, B, B]
+    scheduler.delete_request(scheduler.get_request(), children)
+    assert encoded == [A, B, B, *(child.url for child in children)], "with an unfiltered one all are taken one by one"
+    assert (scheduler.stats.get("scheduler/enqueued"), scheduler.stats.get("dupefilter/filtered")) == (3, 5)
+
+
+def test_a_child_that_cannot_be_stored_is_told_even_if_its_url_was_seen(scheduler):
+    scheduler.add_request(Request(A))
+    child = Request(A)
+    child.meta["lock"] = object()
+    with pytest.raises(NotStorable, match="lock"):
+        scheduler.delete_request(scheduler.get_request(), [child])
 
 
 def test_the_names_of_scrapy_redis_do_the_same(scheduler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_plus.errors import NodesAlive
-from scrapy_plus.frontier.base import Ask, LeaseAnswer, Page
+from scrapy_plus.frontier.base import Ask, Known, LeaseAnswer, Page
 from scrapy_plus.rules.lifecycle import State
 from tests.frontier.conftest import SITE, Worker, name_of, names, record
 from tests.frontier.test_contract import the_invariants_hold_at_the_end  # noqa: F401
@@ -63,6 +63,32 @@ def test_a_commit_sent_again_leases_the_same_again(frontier, worker):
     again = frontier.commit(**call)
     assert again.lease.leases == first.lease.leases != []
     assert (again.pages, frontier.stats(), frontier.items()[0]) == ([None], {"n": 2}, [b"item"])
+
+
+def test_a_child_that_is_known_is_made_into_a_record_only_if_it_was_forgotten(frontier, worker):
+    frontier.offer([record(name) for name in "abc"])
+    a, b, c = worker.lease(3)
+    made = []
+
+    def known(lease):
+        return Known(lease.id, lambda: made.append(lease.id) or record(name_of(lease.id)))
+
+    worker.ack(a)
+    assert frontier.ack([Page(b.id, b.token, [known(a), known(b), record("d")])]) == [[False, False, True]]
+    assert made == []
+    frontier.forget([a.id])
+    assert not frontier.knows(a.id)
+    assert frontier.ack([Page(c.id, c.token, [known(a), known(b)])]) == [[True, False]]
+    assert a.id in made
+    assert names(worker.lease(5)) == ["d", "a"]
+
+
+def test_no_process_knows_what_was_never_taken_in(frontier):
+    assert not frontier.knows(record("a").id)
+    frontier.offer([record("a")])
+    assert frontier.knows(record("a").id)
+    frontier.flush()
+    assert not frontier.knows(record("a").id)
 
 
 def test_a_page_of_a_thousand_children_is_acked_whole(frontier, worker):

@@ -13,7 +13,7 @@ import redis
 
 from scrapy_plus.errors import FrontierError, FrontierUnavailable, SettingsError
 from scrapy_plus.frontier import redis_mending
-from scrapy_plus.frontier.base import Ask, Page
+from scrapy_plus.frontier.base import Ask, Known, Page
 from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.keys import Keys, crawl_prefix
 from scrapy_plus.frontier.redis import RedisFrontier
@@ -505,8 +505,9 @@ def test_what_is_certainly_seen_is_not_sent_again(frontier, monkeypatch):
     assert sizes[-1] < few + 20
 
 
+@pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("change", ["forget", "flush", "revive", "repair"])
-def test_what_another_process_changed_empties_the_cache_before_it_does_harm(redis_client, frontier, change):
+def test_what_another_process_changed_empties_the_cache_before_it_does_harm(redis_client, frontier, change, is_known):
     other = redis_frontier(redis_client, prefix=frontier.keys.prefix)
     frontier.offer([record("a"), record("b")])
     a, b = Worker(frontier).lease(2)
@@ -526,7 +527,9 @@ def test_what_another_process_changed_empties_the_cache_before_it_does_harm(redi
     if change == "flush":
         assert frontier.offer([record("a"), record("c")]) == [True, True]
     else:
-        assert frontier.ack([Page(b.id, b.token, [record("a"), record("c")])]) == [[expected, True]]
+        assert frontier.knows(a.id)
+        child = Known(a.id, lambda: record("a")) if is_known else record("a")
+        assert frontier.ack([Page(b.id, b.token, [child, record("c")])]) == [[expected, True]]
 
 
 def bucket_of(frontier: RedisFrontier, id: bytes) -> str:
