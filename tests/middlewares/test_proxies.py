@@ -11,7 +11,7 @@ from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.errors import ConnectionFailed, DownloadTimeout, NameNotFound, ProxyFailed, SettingsError, TlsFailed
 from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.proxies import Pool, Proxies
-from scrapy_plus.transport.requests_session import RequestsTransport
+from tests.transport.conftest import make_transport  # noqa: F401
 from tests.transport.servers import answering, free_port, serving
 
 A, B, C = (f"http://u:secret@{name}.test:1" for name in "abc")
@@ -92,12 +92,12 @@ class Asks(Spider):
         yield {"url": response.url, "proxy": response.request.proxy}
 
 
-def test_a_crawl_goes_on_with_the_proxy_that_works_and_keeps_passwords_to_itself(caplog):
+def test_a_crawl_goes_on_with_the_proxy_that_works_and_keeps_passwords_to_itself(caplog, make_transport):  # noqa: F811
     caplog.set_level(logging.DEBUG)
     with serving(answering(b"by proxy", b"Content-Type: text/html")) as server:
         good = f"http://user:hidden@127.0.0.1:{server.port}"
         bad = f"http://user:hidden@127.0.0.1:{free_port()}"
-        result = crawl(Asks, RequestsTransport(), PROXIES=[bad, good], RETRY_BACKOFF_SECONDS=0.01, LOG_LEVEL="DEBUG")
+        result = crawl(Asks, make_transport(), PROXIES=[bad, good], RETRY_BACKOFF_SECONDS=0.01, LOG_LEVEL="DEBUG")
     assert sorted(item["url"] for item in result.items) == Asks.start_urls
     assert {item["proxy"] for item in result.items} == {None}
     assert result.stats["downloader/exception_type_count/ProxyFailed"] >= 1
@@ -106,9 +106,9 @@ def test_a_crawl_goes_on_with_the_proxy_that_works_and_keeps_passwords_to_itself
     assert "hidden" not in caplog.text
 
 
-def test_no_password_is_in_a_dead_letter(caplog):
+def test_no_password_is_in_a_dead_letter(caplog, make_transport):  # noqa: F811
     bad = f"http://user:hidden@127.0.0.1:{free_port()}"
-    result = crawl(Asks, RequestsTransport(), PROXY=bad, MAX_RETRY_TIMES=0)
+    result = crawl(Asks, make_transport(), PROXY=bad, MAX_RETRY_TIMES=0)
     assert len(result.dead) == 2
     assert all("ProxyFailed" in dead.reason and "hidden" not in dead.reason for dead in result.dead)
     assert all(dead.request.proxy is None for dead in result.dead)

@@ -35,7 +35,8 @@ class Origin:
 class Cached:
     """A caching client of an origin, whose clock stands until it is moved."""
 
-    def __init__(self, folder: Path, origin: Origin, server, **options) -> None:
+    def __init__(self, folder: Path, origin: Origin, server, make_transport, **options) -> None:
+        self.make_transport = make_transport
         self.now, self.counted = NOW, []
         self.origin, self.server, self.folder = origin, server, folder
         self.options = {"policy": "rfc9111", "count": self.counted.append, "clock": lambda: self.now, **options}
@@ -43,7 +44,7 @@ class Cached:
 
     def another(self, **options) -> CachedTransport:
         store = CacheStore(self.folder / "c.sqlite")
-        return CachedTransport(RequestsTransport(), store, **{**self.options, **options})
+        return CachedTransport(self.make_transport(), store, **{**self.options, **options})
 
     def ask(self, path: str = "", transport=None, **fields):
         answer = fetch(transport or self.transport, self.server.url + path, **fields)
@@ -55,12 +56,12 @@ class Cached:
 
 
 @pytest.fixture
-def make(tmp_path):
+def make(tmp_path, make_transport):
     origin, opened = Origin(), []
     with serving(origin.script) as server:
 
         def build(**options):
-            opened.append(Cached(tmp_path, origin, server, **options))
+            opened.append(Cached(tmp_path, origin, server, make_transport, **options))
             return opened[-1]
 
         yield build
