@@ -76,6 +76,12 @@ def test_a_fresh_answer_is_given_without_the_network(make):
     assert client.counted == ["httpcache/miss", "httpcache/store", "httpcache/hit"]
 
 
+def test_an_answer_knows_the_address_that_it_came_from_at_first(make):
+    client = make()
+    answers = [fetch(client.transport, client.server.url) for _ in range(2)]
+    assert [(one.flags, one.ip_address) for one in answers] == [([], "127.0.0.1"), (["cached"], "127.0.0.1")]
+
+
 def test_a_stale_one_is_asked_about_and_given_again_if_it_holds(make):
     client = make()
     client.origin.headers += [b'ETag: "1"', b"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT", b"X-A: old"]
