@@ -1,7 +1,7 @@
 """The frontier in memory: the contract without durability, and the model that other stores are compared with.
 
 A queued request is one payload, one id (shared by the filter and the backup) and one sort key: about 330 bytes for a
-plain GET (benchmarks/memory.py). Nothing else is kept of it until it is leased.
+plain GET (benchmarks/micro/memory.py). Nothing else is kept of it until it is leased.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bytes that Redis takes for a queued plain GET with a 60-character URL, over all keys, and for a seen URL.
 
-    python benchmarks/redis_memory.py [COUNT]
+    python benchmarks/micro/redis_memory.py [COUNT]
 
 Starts a redis-server of its own. `queued` is the growth of used_memory over COUNT offers, a request; `seen` is the same
 when they are done. Prints MEMORY USAGE of the largest keys as well, and `queued=… seen=…` at the end.

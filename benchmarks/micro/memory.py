@@ -1,6 +1,6 @@
 """Bytes of RSS that the memory frontier takes for a queued plain GET with a 60-character URL, and for a seen one.
 
-    python benchmarks/memory.py [COUNT]
+    python benchmarks/micro/memory.py [COUNT]
 
 Prints `queued=… seen=…` (bytes a request), worst over a range of sizes, since hash tables grow in steps.
 """

@@ -1,6 +1,6 @@
 """What a page costs Redis: 20 links of which 5 are new, one item, 32 pages at a time.
 
-    python benchmarks/redis_commit.py [PAGES] [--redis-server PATH]
+    python benchmarks/micro/redis_commit.py [PAGES] [--redis-server PATH]
 
 Starts a redis-server of its own (appendonly, everysec). Prints, for a process that remembers what is seen and for one
 that does not: microseconds of Redis's CPU a page, round trips a page, and pages a second of one client.
