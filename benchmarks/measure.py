@@ -76,11 +76,11 @@ def measure(place: Place, subject: Subject) -> Measured:
     measured.rss_mb = max(one["peak_rss_kb"] for one in told) / 1024
     measured.redis_us = (redis_cpu_seconds(client) - cpu) / pages * 1e6 if subject.store == "redis" else 0.0
     measured.versions = told[-1]["versions"] | {"Python": told[-1]["python"]}
-    measured.problem = _problem(subject, fetched, measured.pages, told)
+    measured.problem = problem_of(subject, fetched, measured.pages, told)
     return measured
 
 
-def _problem(subject: Subject, fetched: Counter[str], pages: int, told: list[dict[str, Any]]) -> str:
+def problem_of(subject: Subject, fetched: Counter[str], pages: int, told: list[dict[str, Any]]) -> str:
     """What was not exactly one fetch and one item a page, and a good end."""
     wanted = {path(subject.site, number) for number in range(pages)}
     items = sum(one["items"] for one in told)

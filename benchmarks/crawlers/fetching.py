@@ -1,4 +1,4 @@
-"""Pages fetched and nothing else: by a transport of scrapy_plus, or by pycurl on gevent's hub with no more than that."""
+"""Pages fetched and nothing else: by a transport of scrapy_plus, or by pycurl on gevent's hub and no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every measured crawler says of itself, the same for all: items, memory, CPU from the first page to the last item.
+"""What every crawler says of itself, the same for all: items, memory, CPU from the first page to the last item.
 
 The crawler calls `page` as a page is parsed, `item` with the URL of each item that came out of its pipelines, and
 `tell` in the end, which prints a line of JSON. The standard library is enough for it, since it runs in the environment
