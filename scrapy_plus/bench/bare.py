@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
 import gevent
@@ -15,7 +16,7 @@ from scrapy_plus.transport.base import Transport
 
 TIMEOUT_SECONDS = 60.0
 MAX_BYTES = 64 << 20
-_links = etree.XPath("//a/@href", smart_strings=False)
+_links: Any = etree.XPath("//a/@href", smart_strings=False)
 
 
 def crawl_bare(

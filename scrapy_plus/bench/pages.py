@@ -60,4 +60,4 @@ async def serve(page_bytes: int, pages: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]), int((*sys.argv, 1 << 60)[2])))
+    asyncio.run(serve(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1 << 60))

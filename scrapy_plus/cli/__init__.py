@@ -10,6 +10,7 @@ import click
 
 from scrapy_plus.cli.asking import dead_group, forget_command, why_command
 from scrapy_plus.cli.base import Command
+from scrapy_plus.cli.bench import bench_command
 from scrapy_plus.cli.crawling import crawl_command, list_command, run_command, runspider_command
 from scrapy_plus.cli.making import genspider_command, startproject_command
 from scrapy_plus.cli.operating import (
@@ -52,6 +53,7 @@ for command in (
     doctor_command,
     settings_command,
     version_command,
+    bench_command,
     torture_command,
 ):
     main.add_command(command)

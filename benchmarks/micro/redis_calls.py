@@ -1,6 +1,6 @@
 """How often a whole crawl calls Redis: every command of one process with 32 workers, from the first seed to the end.
 
-    python benchmarks/redis_calls.py [PAGES] [--redis-server PATH]
+    python benchmarks/micro/redis_calls.py [PAGES] [--redis-server PATH]
 
 Crawls the site of speed.py (PAGES pages, default 5,000, ten links each) with a redis-server of its own, and prints the
 commands that reached the server, those for each page, and microseconds of Redis's CPU a page.
@@ -22,7 +22,7 @@ import redis
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from benchmarks.speed import CONCURRENCY, PagesSpider
+from speed import CONCURRENCY, PagesSpider
 from scrapy_plus import Engine
 from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.wiring import engine_arguments

@@ -1,6 +1,6 @@
 """CPU a page of each way to fetch one, beside libcurl bare on the same hub.
 
-    python benchmarks/transport.py [--pages 10000] [--rounds 5] [--bytes 15000] [--tls] [--at-a-time 32]
+    python benchmarks/micro/transport.py [--pages 10000] [--rounds 5] [--bytes 15000] [--tls] [--at-a-time 32]
 
 nginx serves one page over kept connections, on a core of its own where there are two. Every contender is a process of
 its own, the rounds are interleaved; what counts is the CPU time of the client: medians, and ratios to the first row.

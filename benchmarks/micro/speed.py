@@ -1,6 +1,6 @@
 """Pages per second of one process that crawls a site on this machine: fetched, parsed, links followed, items written.
 
-    python benchmarks/speed.py [PAGES]
+    python benchmarks/micro/speed.py [PAGES]
 
 The site has PAGES (default 10,000) pages of about 2 kB with ten links each, and is served by another process. What is
 measured is the whole crawl, from the first request to the last item in a file; the first of three runs is left out.
