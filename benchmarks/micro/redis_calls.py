@@ -21,8 +21,8 @@ from typing import Any
 import redis
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
-
 from speed import CONCURRENCY, PagesSpider
+
 from scrapy_plus import Engine
 from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.wiring import engine_arguments
