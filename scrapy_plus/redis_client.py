@@ -155,8 +155,8 @@ def check_server(client: redis.Redis) -> list[str]:
         _refuse_old(facts.get("redis_version"), address)
         if "aof_enabled" not in facts:
             return [
-                f"{address} may not be asked how it keeps its data (INFO is forbidden for this user), nor whether it "
-                "was restarted, after which a crawl must be looked through; allow it: ACL SETUSER ... +info"
+                f"{address} may not be asked how it keeps its data (INFO is forbidden for this user): whether it "
+                "writes a log, and may delete a crawl when its memory is full; allow it: ACL SETUSER ... +info"
             ]
         lines = (_eviction(facts), _persistence(client, facts), _replica(facts))
         return [f"{address} {line}" for line in lines if line]

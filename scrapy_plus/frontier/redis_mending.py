@@ -19,7 +19,7 @@ from scrapy_plus.frontier import wire
 from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.parcels import parcels
 from scrapy_plus.frontier.script import load
-from scrapy_plus.frontier.server import Server
+from scrapy_plus.frontier.server import Forbidden, Server
 
 IDS_A_CALL = 500
 SITES_A_CALL = 500
@@ -79,6 +79,9 @@ def _rewrite_log(frontier: Mendable) -> None:
         if not _persistence(frontier).get("aof_enabled"):
             return
         frontier.server.call(frontier.server.client.bgrewriteaof)
+    except Forbidden as error:
+        log.warning("the log is not rewritten; ends it within a script, a second restart may do harm: %s", error)
+        return
     except FrontierError as error:
         log.debug("the server's log is being rewritten, or cannot be: %s", error)
     for _ in range(round(REWRITE_SECONDS / LOOK_SECONDS)):

@@ -11,7 +11,9 @@ import random
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
+from hashlib import sha1
 from typing import Any, TypeVar
 
 import redis
@@ -38,15 +40,16 @@ _PASSING_CLASSES = (
     redis.exceptions.ClusterDownError,
     redis.exceptions.MasterDownError,
 )
+_FORBIDDEN_IN_A_SCRIPT = "The user executing the script can't"
 _UNKNOWN_OUTCOME = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
-
-
-UNTOLD = "untold"
-"""The run id of a server that does not tell it: its user may not ask INFO."""
 
 
 class NoCrawl(FrontierError):
     """The server knows nothing of this crawl: it was never opened, or all was taken away."""
+
+
+class Forbidden(FrontierError):
+    """The user of this connection may not do that."""
 
 
 class _NotMet(redis.exceptions.RedisError):
@@ -58,12 +61,17 @@ _troubles: dict[str, Server] = {}
 
 
 class Server:
-    """Calls to the Redis that `client` leads to, each repeated until it is answered, for at most `retry_seconds`."""
+    """Calls to the Redis that `client` leads to, each repeated until it is answered, for at most `retry_seconds`.
+
+    `met_in` is the hash whose field `server` holds the run id under which the crawl was opened last; it is read only
+    for a user to whom the server does not tell its own.
+    """
 
     def __init__(
         self,
         client: redis.Redis,
         *,
+        met_in: str = "",
         retry_seconds: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -76,6 +84,8 @@ class Server:
         """How many calls were sent again, the outcome of the first being unknown."""
         self.on_new_server: Callable[[], None] | None = None
         self.on_away: Callable[[], None] | None = None
+        self._met_in = met_in
+        self._is_closed = False
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._met = ""
@@ -128,6 +138,8 @@ class Server:
                 since = self._judge(error, since)
             else:
                 self._end_trouble(since)
+                if self._is_closed:
+                    self._hang_up()
                 return answer
             self._bring_back()
             self.repeats += 1
@@ -169,6 +181,10 @@ class Server:
         text = _text(error)
         if "NOCRAWL" in text:
             return NoCrawl(text)
+        if isinstance(error, redis.exceptions.NoPermissionError) or _FORBIDDEN_IN_A_SCRIPT in text:
+            return Forbidden(
+                f"Redis at {self.where} refuses: {text}; its user must be allowed more: see Rights in docs/protocol.md"
+            )
         if "WRONGTYPE" in text:
             return FrontierError(f"a key of this crawl at {self.where} holds what another program wrote: {text}")
         return FrontierError(f"Redis at {self.where} refuses: {text}")
@@ -176,21 +192,38 @@ class Server:
     # -- which server is it -------------------------------------------------------------------------------------------
 
     def _on_connect(self, connection: Any) -> None:
-        """Each new connection asks for the server's run id: a restarted one may have lost its last second.
+        """Each new connection finds out which server it leads to: a restarted one may have lost its last second.
 
         Nothing is sent to a server that is not met yet, but by who meets it: the log may have been torn, and an ack on
         top of a half script would stay.
         """
         connection.on_connect()
-        connection.send_command("INFO", "server")
-        try:
-            found = re.search(rb"run_id:(\w+)", _bytes(connection.read_response()))
-        except redis.exceptions.NoPermissionError:
-            # Then a restart goes unnoticed, and what a torn log left half done stays so until somebody repairs it.
-            found = None
-        self.run_id = found[1].decode() if found else UNTOLD
+        if self.on_new_server is None:
+            return
+        self.run_id = self._run_id_of(connection)
         if self._is_new() and self._meeter != threading.get_ident():
             raise _NotMet
+
+    def _run_id_of(self, connection: Any) -> str:
+        try:
+            told = _text_of(_ask(connection, "INFO", "server"))
+        except redis.exceptions.ResponseError:
+            told = ""  # this user may not ask
+        found = re.search(r"run_id:(\w+)", told)
+        return found[1] if found else self._marked(connection)
+
+    def _marked(self, connection: Any) -> str:
+        """A run id of our own for a server that does not tell its: the name of a script that does nothing.
+
+        A server forgets its scripts when it ends, so while it knows the one that the crawl was opened under it is the
+        same. A server that forgot it for another reason is mended once more, which does no harm.
+        """
+        known = _text_of(_ask(connection, "HGET", self._met_in, "server") or "none")
+        if _ask(connection, "SCRIPT", "EXISTS", known) == [1]:
+            return known
+        marker = f"return '{uuid.uuid4().hex}'"
+        _ask(connection, "EVAL", marker, 0)
+        return sha1(marker.encode(), usedforsecurity=False).hexdigest()
 
     def _meet_new_server(self) -> None:
         """Before a call to a server that was not met yet: `on_new_server`, once; other callers wait for it.
@@ -214,8 +247,13 @@ class Server:
         self.call(self.client.ping)
 
     def close(self) -> None:
-        """Ends the connections; a client that was given its pool would leave them open."""
-        self.client.connection_pool.disconnect()
+        """Ends the connections, each after the call that is under way on it; a later call ends its own."""
+        self._is_closed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        # A client that was given its pool would leave them open; one cut under a call ends its greenlet with nonsense.
+        self.client.connection_pool.disconnect(inuse_connections=False)
 
     def met(self, run_id: str) -> None:
         """The server with this run id is known, and what had to be done on it is done."""
@@ -235,5 +273,10 @@ def _text(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+def _text_of(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _ask(connection: Any, *command: Argument) -> Any:
+    connection.send_command(*command)
+    return connection.read_response()

@@ -114,19 +114,38 @@ def test_pages_whose_answer_got_lost_are_ours_and_those_of_others_are_not(redis_
     assert frontier.offer([record("child")]) == [False]
 
 
+def connections(client: redis.Redis) -> set[str]:
+    return {one["id"] for one in client.client_list()}
+
+
+def wait_until_gone(client: redis.Redis, own: set[str]) -> None:
+    for _ in range(250):
+        if not own & connections(client):
+            return
+        time.sleep(0.02)
+    raise AssertionError(own & connections(client))
+
+
 def test_a_frontier_that_is_closed_leaves_no_connection_behind(redis_client):
-    connections = lambda: {client["id"] for client in redis_client.client_list()}  # noqa: E731
-    before = connections()
+    before = connections(redis_client)
     frontier = redis_frontier(redis_client)
     frontier.offer([record("a")])
-    own = connections() - before
+    own = connections(redis_client) - before
     assert own
     frontier.close()
-    for _ in range(250):
-        if not own & connections():
-            break
-        time.sleep(0.02)
-    assert not own & connections()
+    wait_until_gone(redis_client, own)
+
+
+def test_a_frontier_that_is_closed_lets_the_call_end_that_is_under_way(redis_client):
+    before = connections(redis_client)
+    frontier = redis_frontier(redis_client)
+    key = f"{frontier.keys.prefix}:asked"
+    asking = gevent.spawn(frontier.server.call, lambda: frontier.server.client.blpop([key], timeout=20))
+    gevent.sleep(0.05)
+    frontier.close()
+    redis_client.rpush(key, "answer")
+    assert asking.get(timeout=20) == (key.encode(), b"answer")
+    wait_until_gone(redis_client, connections(redis_client) - before)
 
 
 def test_a_server_that_forgot_its_scripts_is_sent_them_again(redis_client, frontier):
@@ -646,18 +665,3 @@ def test_a_site_in_a_pause_is_audited_as_waiting(frontier):
     frontier.offer([record("a")])
     frontier.set_site(SITE, paused_until=frontier.now() + 60)
     assert frontier.audit() == []
-
-
-def test_a_user_who_may_not_ask_info_can_crawl(own_redis, redis_client):
-    redis_client.execute_command("ACL", "SETUSER", "crawler", "on", ">hush", "~{*", "+@all", "-@dangerous", "-info")
-    try:
-        user = redis.Redis(unix_socket_path=own_redis.socket, username="crawler", password="hush")
-        frontier = redis_frontier(user)
-        worker = Worker(frontier)
-        frontier.seed(0, 1, [record("a")], finished=True)
-        worker.ack(*worker.lease())
-        assert frontier.finish() and frontier.audit() == []
-        again = redis_frontier(user, prefix=frontier.keys.prefix)
-        assert again.counts().done == 1
-    finally:
-        redis_client.execute_command("ACL", "DELUSER", "crawler")
