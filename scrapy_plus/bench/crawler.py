@@ -6,8 +6,6 @@ it did as a line of JSON, and stops by itself after its seconds.
 
 from __future__ import annotations
 
-import scrapy_plus  # isort: skip
-
 import json
 import resource
 import sys
@@ -17,9 +15,9 @@ from typing import Any
 
 import gevent
 
-from scrapy_plus import Spider
 from scrapy_plus.bench.bare import MAX_BYTES, TIMEOUT_SECONDS, crawl_bare
 from scrapy_plus.conf.settings import Settings, load_settings
+from scrapy_plus.core.spider import Spider
 from scrapy_plus.errors import CloseSpider
 from scrapy_plus.http.request import Request
 from scrapy_plus.log import setup
@@ -128,5 +126,4 @@ def transport_name(settings: Settings) -> str:
 
 
 if __name__ == "__main__":
-    assert scrapy_plus.__version__
     main()
