@@ -119,5 +119,6 @@ def _size(request: Request) -> int:
     """About what the request takes on the wire: its line, its headers, its body."""
     size = len(request.method) + len(request.url) + 12
     if request.has_headers:
-        size += sum(len(name) + len(value) + 4 for name, value in request.headers.pairs())
+        for name, value in request.headers.pairs():
+            size += len(name) + len(value) + 4
     return size + len(request.body) if request.data or request.json is not None else size

@@ -41,6 +41,12 @@ _WIDE_STARTS = {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}
 _PROOF_CHARACTERS = 16
 _UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH_BYTES = bytes(range(0x80, 0x100))
+# How most pages begin today, that need no search for a declaration.
+_BEGINS_AS_UTF8 = re.compile(
+    rb"\s*(?:<!doctype html>)?\s*(?:<html(?:\s[^<>]*)?>)?\s*(?:<head>)?\s*<meta\s+charset\s*=\s*"
+    rb"""(?:"utf-8"|'utf-8'|utf-8(?=[\s>]))\s*/?>""",
+    re.IGNORECASE,
+).match
 _HEADER_LABEL = re.compile(r""".*?;\s*charset\s*=\s*["']?([\w-]+)""", re.IGNORECASE).match
 _REPLACE = "scrapy_plus_replace"
 
@@ -132,6 +138,8 @@ def _header_encoding(content_type: str | None) -> str | None:
 
 def _page_encoding(body: bytes) -> str | None:
     """The first declaration inside the page's first 4 kB. One of UTF-16 that could be read as ASCII is wrong."""
+    if _BEGINS_AS_UTF8(body):
+        return "utf-8"
     head = body[:4096].lower()
     if b"charset" not in head and b"encoding" not in head:  # tenfold faster than to scan the tags of 4 kB for nothing
         return None

@@ -18,10 +18,26 @@ class Headers(MutableMapping[str, str]):
         self._fields: dict[str, tuple[str, list[str]]] = {}
         if not fields:
             return
+        if type(fields) is list:
+            fields = self._add_texts(fields)
         for name, value in fields.items() if isinstance(fields, Mapping) else fields:
             for one in value if isinstance(value, list | tuple) else (value,):
                 if one is not None:
                     self.add(name, one)
+
+    def _add_texts(self, fields: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        """Adds what is text, as it comes from the wire, without a call for each; the fields from the first on that
+        is not."""
+        kept = self._fields
+        for place, (name, value) in enumerate(fields):
+            if type(name) is not str or type(value) is not str:
+                return fields[place:]
+            key = name.lower()
+            if key in kept:
+                kept[key][1].append(value)
+            else:
+                kept[key] = (name, [value])
+        return []
 
     def add(self, name: str, value: Any) -> None:
         """Appends a value to those of `name`."""
@@ -44,7 +60,9 @@ class Headers(MutableMapping[str, str]):
                 yield name, value
 
     def copy(self) -> Headers:
-        return Headers(self.pairs())
+        copied = Headers()
+        copied._fields = {key: (name, values[:]) for key, (name, values) in self._fields.items()}
+        return copied
 
     def __getitem__(self, name: str) -> str:
         key = _text(name).lower()

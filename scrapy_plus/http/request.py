@@ -140,7 +140,7 @@ class Request:
 
     @headers.setter
     def headers(self, fields: Mapping[str, Any] | None) -> None:
-        self._headers = Headers(fields)
+        self._headers = fields.copy() if type(fields) is Headers else Headers(fields)
 
     @property
     def has_headers(self) -> bool:

@@ -17,6 +17,7 @@ from scrapy_plus.http.url import clean_url, join, join_plain, place_of
 
 _XML_TYPES = _re.compile(r"\s*(?:text|application)/(?:xml|(?!xhtml)[\w.+-]*\+xml)\s*(?:;|$)", _re.IGNORECASE).match
 _HTTP = _re.compile(r"https?://", _re.IGNORECASE).match
+_BASE_TAG = _re.compile("<base", _re.IGNORECASE | _re.ASCII).search
 _LINK_TAGS = ("a", "link", "area")
 
 
@@ -218,8 +219,7 @@ class Response:
         return self._base_url
 
     def _declared_base(self) -> str | None:
-        text = self.text
-        if "<base" not in text and "<BASE" not in text and "<Base" not in text:
+        if _BASE_TAG(self.text) is None:
             return None
         href = next((one.get("href") for one in self.root.iter("base") if one.get("href") is not None), None)
         if href is None:

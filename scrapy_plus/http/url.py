@@ -188,8 +188,15 @@ class Place(NamedTuple):
     is_clean: bool
 
 
-@lru_cache(maxsize=1024)
 def place_of(base: str) -> Place:
+    """Where the references of a page with this URL lead, as far as that is the same for all pages of its folder."""
+    path = base.partition("?")[0].partition("#")[0]
+    end = path.rfind("/") + 1
+    return _place_of_folder(path[:end] if end > 8 else path)
+
+
+@lru_cache(maxsize=1024)
+def _place_of_folder(base: str) -> Place:
     parts = urlsplit(base)
     origin = f"{parts.scheme}://{parts.netloc}"
     folder = origin + (_remove_dot_segments(parts.path[: parts.path.rfind("/") + 1]) or "/")

@@ -21,15 +21,16 @@ class DefaultHeaders:
         self._headers = {name: value for name, value in (headers or {}).items() if value is not None}
         self._names = Headers(self._headers)
         self._user_agent = user_agent
+        self._template: tuple[str | None, Headers] | None = None
 
     def process_request(self, request: Request, spider: Any) -> None:
         if request.has_headers and "user-agent" not in request.headers:
             request.headers = self._in_order(request.headers, spider)
             return
+        if not request.has_headers:
+            request.headers = self._alone(getattr(spider, "user_agent", None) or self._user_agent)
+            return
         headers = request.headers
-        user_agent = getattr(spider, "user_agent", None) or self._user_agent
-        if user_agent and "user-agent" not in headers:
-            headers["User-Agent"] = user_agent
         for name, value in self._headers.items():
             if name not in headers:
                 headers[name] = value
@@ -45,3 +46,12 @@ class DefaultHeaders:
             if name not in self._names:
                 ordered.add(name, one)
         return ordered
+
+    def _alone(self, user_agent: str | None) -> Headers:
+        """What a request without headers of its own gets, as nearly all are: made once."""
+        if self._template is None or self._template[0] != user_agent:
+            self._template = (user_agent, Headers({"User-Agent": user_agent} if user_agent else None))
+            for name, value in self._headers.items():
+                if name not in self._template[1]:
+                    self._template[1][name] = value
+        return self._template[1]

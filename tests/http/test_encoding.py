@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scrapy_plus.http import encoding as encodings
 from scrapy_plus.http.encoding import decode, page_text, resolve
 
 # The first draw builds tables of all characters, which takes seconds where nothing is cached.
@@ -270,3 +271,28 @@ def test_detection_looks_at_a_bounded_part_of_the_page():
     started = time.perf_counter()
     assert page_text(body)[0] == "gb18030"
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("tag", ["<meta charset=utf-8>", '<META  Charset = "UTF-8" />', "<meta charset='utf-8'>"])
+@pytest.mark.parametrize(
+    "start", ["", "<!DOCTYPE html>", "\n<!doctype HTML>\n<html lang='de'>\n<head>\n", "<html><head>"]
+)
+def test_a_page_that_begins_with_its_encoding_is_read_at_a_glance_as_by_a_search(start, tag):
+    page = f"{start}{tag}<meta charset=latin-1><p>ä".encode()
+    assert encodings._BEGINS_AS_UTF8(page)
+    assert encodings._page_encoding(page) == encodings._page_encoding(b"<title>" + page) == "utf-8"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [b"<!--<meta charset=utf-8>-->", b"<meta charset=utf-16>", b"<meta charset=utf-8x>", b"<body><meta charset=utf-8>"]
+    + [
+        b"<meta name=x charset=utf-8>",
+        b"<meta charset=utf-8",
+        b"<meta charset='utf-8\">",
+        b"<meta charset=utf-8/>",
+        b"<html x='>'><meta charset=utf-8>",
+    ],
+)
+def test_other_beginnings_are_searched(page):
+    assert not encodings._BEGINS_AS_UTF8(page)

@@ -110,6 +110,14 @@ def test_a_link_at_a_glance_is_what_joining_and_cleaning_make_of_it(base, refere
         assert link == urls._parsed_clean(joined, "utf-8")
 
 
+@UNHURRIED
+@given(
+    URLS | st.sampled_from(["http://h.test", "HTTP://H.test/a", "http://h.test?a/b", "http://h.test#/b", "http://h"])
+)
+def test_the_place_of_a_page_is_that_of_its_folder(base):
+    assert urls.place_of(base) == urls._place_of_folder.__wrapped__(base)
+
+
 @pytest.mark.parametrize("port", [0, 1, 80, 443, 8080, 54321, 59999, 60000, 64999, 65000, 65535, 65536, 99999])
 def test_a_port_is_a_number_up_to_65535(port):
     url = f"http://h.test:{port}/"
