@@ -166,7 +166,7 @@ class Keeper:
     def _load(self, now: float) -> dict[str, str]:
         """What this process works on, and how fast: a display need not look at every lease for it."""
         held = list(self._committer.held.values())
-        oldest = max((now - one.came_at for one in held), default=0.0)
+        oldest = max((now - one.given_at for one in held), default=0.0)
         settled, seconds = self._committer.settled, now - self._told_at
         rate = 60 * (settled - self._told) / seconds if seconds > 0 else 0.0
         self._told, self._told_at = settled, now

@@ -35,11 +35,11 @@ Taken = list[bool] | None
 
 @dataclass(slots=True)
 class Held:
-    """A lease of this process: its proof, when it was last known to be ours, came, and was started (0: not yet)."""
+    """A lease of this process: its proof, when it was last known to be ours, given, and started (0: not yet)."""
 
     token: Token
     renewed_at: float
-    came_at: float
+    given_at: float
     started_at: float = 0.0
 
 
@@ -104,6 +104,7 @@ class Committer:
         self._outbox = Outbox()
         self._sending: set[bytes] = set()
         self._late: set[bytes] = set()
+        self._quickest_seconds = float("inf")
         self._wanted = Event()
         self._next_ask = 0.0
         self._next_finish = 0.0
@@ -116,7 +117,8 @@ class Committer:
     def take(self) -> Lease | None:
         """The next lease, or None if there is none now."""
         if not self._inbox and not self.is_remote:
-            self._receive(self.frontier.lease(self.worker, self._base, 1, holding=len(self.held)), 1)
+            answer = self.frontier.lease(self.worker, self._base, 1, holding=len(self.held))
+            self._receive(answer, 1, time.monotonic())
         while self._inbox:
             lease = self._inbox.popleft()
             held = self.held.get(lease.id)
@@ -135,7 +137,7 @@ class Committer:
 
     def _is_late(self, lease: Lease, held: Held) -> bool:
         """Whether it goes back for its site's pace: once only, as a process that is always busy must go on too."""
-        if not self.is_remote or not lease.is_limited or time.monotonic() - held.came_at <= LATE_SECONDS:
+        if not self.is_remote or not lease.is_limited or time.monotonic() - held.given_at <= LATE_SECONDS:
             return False
         if lease.id in self._late:
             self._late.discard(lease.id)
@@ -231,9 +233,12 @@ class Committer:
         ask = self._ask(count, outbox) if count or asks else None
         ending = outbox.ended()
         self._sending.update(ending)
+        sent_at = time.monotonic()
         answer = self.frontier.commit(
             fetched=outbox.fetched, retries=outbox.retries, releases=outbox.releases, pages=outbox.pages, ask=ask
         )
+        # Busy with pages, a process may come late to read an answer: its leases count from when it could have come.
+        self._quickest_seconds = min(self._quickest_seconds, time.monotonic() - sent_at)
         self._sending.difference_update(ending)
         for id in ending:
             self.forget(id)
@@ -241,7 +246,7 @@ class Committer:
         for then, taken in zip(outbox.thens, answer.pages, strict=True):
             then(taken)
         if answer.lease is not None:
-            self._receive(answer.lease, count)
+            self._receive(answer.lease, count, sent_at + self._quickest_seconds)
         if self.is_remote:
             self._after_remote_turn(bool(outbox.pages))
 
@@ -250,17 +255,16 @@ class Committer:
         limited = max(0, self.free_workers() - len(self._inbox)) if self.is_remote else count
         return Ask(self.worker, self._base, count, limited, max(0, holding))
 
-    def _receive(self, answer: LeaseAnswer, count: int) -> None:
-        now = time.monotonic()
+    def _receive(self, answer: LeaseAnswer, count: int, given_at: float) -> None:
         self._base += len(answer.leases)
         for lease in answer.leases:
-            self.held[lease.id] = Held(lease.token, now, now)
+            self.held[lease.id] = Held(lease.token, given_at, given_at)
             self._inbox.append(lease)
         self.state = answer.state
         self.wait_seconds = answer.wait_seconds
         if len(answer.leases) < max(1, count):
             wait = IDLE_SECONDS if answer.wait_seconds is None else answer.wait_seconds
-            self._next_ask = now + min(IDLE_SECONDS, max(0.005, wait))
+            self._next_ask = time.monotonic() + min(IDLE_SECONDS, max(0.005, wait))
 
     def _after_remote_turn(self, has_settled: bool) -> None:
         if not self.held and self.state != "finished" and (has_settled or time.monotonic() >= self._next_finish):

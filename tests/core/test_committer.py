@@ -45,6 +45,39 @@ def test_a_request_of_a_site_with_a_pace_that_no_worker_takes_in_time_goes_back_
     assert (lease.attempt, lease.lost) == (0, 0)
 
 
+class BusyFrontier(MemoryFrontier):
+    """Its second answer reaches a process late that has been busy meanwhile."""
+
+    calls = 0
+
+    def commit(self, **parts):
+        answer = super().commit(**parts)
+        self.calls += 1
+        if self.calls == 2:
+            gevent.sleep(2 * LATE_SECONDS)
+        return answer
+
+
+def test_a_request_is_late_from_when_the_store_gave_it_not_from_when_its_process_came_to_read_that():
+    frontier = BusyFrontier(lease_seconds=60.0)
+    committer = Committer(frontier, is_remote=True, prefetch=4)
+    committer.start()
+    for _ in range(500):
+        if frontier.calls == 1:
+            break
+        gevent.sleep(0.01)
+    frontier.set_site(SITE, limit=1)
+    frontier.offer([record("a")])
+    committer.poke()
+    for _ in range(500):
+        if committer.held:
+            break
+        gevent.sleep(0.01)
+    assert committer.take() is None and committer.held, "it goes back"
+    committer.stop()
+    assert frontier.counts().ready == 1
+
+
 def test_a_request_of_a_site_without_a_pace_may_wait_for_its_worker(frontier, committer):
     frontier.offer([record("a")])
     committer.start()
