@@ -1,9 +1,10 @@
 """How often a whole crawl calls Redis: every command of one process with 32 workers, from the first seed to the end.
 
-    python benchmarks/micro/redis_calls.py [PAGES] [--redis-server PATH]
+    python benchmarks/micro/redis_calls.py [PAGES] [--limit N] [--redis-server PATH]
 
 Crawls the site of speed.py (PAGES pages, default 5,000, ten links each) with a redis-server of its own, and prints the
-commands that reached the server, those for each page, and microseconds of Redis's CPU a page.
+calls by name, the answers that the server sent, those for each page, and microseconds of Redis's CPU a page.
+With --limit at most N pages of the site are on the wire at a time, over all processes: then every free slot is told of.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.wiring import engine_arguments
 
 
-def crawl(url: str, redis_url: str, pages: int) -> None:
+def crawl(url: str, redis_url: str, pages: int, limit: int) -> None:
     class AllPages(PagesSpider):
         start_urls = [url]
 
     overrides = {
         "SPIDERS": [AllPages],
         "CONCURRENT_REQUESTS": CONCURRENCY,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": limit,
         "PIPELINES": ["scrapy_plus.pipelines.RedisPipeline"],
         "PROJECT_NAME": "calls",
         "SCHEDULER_PERSIST": True,
@@ -56,6 +58,7 @@ def sent(client: redis.Redis) -> dict[str, int]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("pages", nargs="?", type=int, default=5_000)
+    options.add_argument("--limit", type=int, default=0)
     options.add_argument("--redis-server", default="redis-server")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -69,16 +72,17 @@ def main() -> None:
             url = f"http://127.0.0.1:{site.stdout.readline().strip()}/0"
             client = redis.Redis(unix_socket_path=socket, retry=Retry(ConstantBackoff(0.1), 50))
             version = client.info("server")["redis_version"]
-            cpu = client.info("cpu")["used_cpu_user"]
-            crawl(url, f"unix://{socket}", given.pages)
+            cpu, answers = client.info("cpu")["used_cpu_user"], client.info("stats")["total_writes_processed"]
+            crawl(url, f"unix://{socket}", given.pages, given.limit)
+            answers = client.info("stats")["total_writes_processed"] - answers - 1
             calls = sent(client)
             cpu = client.info("cpu")["used_cpu_user"] - cpu
         finally:
             site.kill()
             server.kill()
-    total = sum(calls.values())
-    print(f"Redis {version}, Python {platform.python_version()}, {CONCURRENCY} workers, {given.pages:,} pages: {calls}")
-    print(f"{total / given.pages:.3f} round trips a page, {1e6 * cpu / given.pages:.0f} us of Redis CPU a page")
+    print(f"Redis {version}, Python {platform.python_version()}, {CONCURRENCY} workers, {given.pages:,} pages")
+    print(f"{answers} answers, calls of scripts and questions: {calls}")
+    print(f"{answers / given.pages:.3f} round trips a page, {1e6 * cpu / given.pages:.0f} us of Redis CPU a page")
 
 
 if __name__ == "__main__":
