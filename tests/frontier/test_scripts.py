@@ -14,6 +14,7 @@ from scrapy_plus.frontier import wire
 from scrapy_plus.frontier.base import LeaseAnswer, Page
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.frontier.script import load
+from scrapy_plus.rules.lifecycle import State
 from tests.frontier.conftest import FUTURE, SITE, Clock, OwnRedis, Worker, record, redis_frontier
 
 
@@ -344,6 +345,21 @@ def test_repair_tells_how_many_stood_nowhere(redis_client, frontier):
     redis_client.zadd(frontier.keys.delayed, {record("c").id: 1})
     assert frontier.repair() == 2
     assert frontier.audit() == []
+
+
+def test_repair_leaves_each_request_in_the_first_of_its_places(redis_client, frontier):
+    frontier.offer([record(name) for name in "abcd"])
+    dead, leased, late, _ = frontier.lease("w", 0, 4).leases
+    frontier.bury(dead.id, dead.token, "no")
+    frontier.retry(late.id, late.token, 600)
+    redis_client.zadd(frontier.keys.delayed, {dead.id: 1, leased.id: 1})
+    assert frontier.repair() == 0 and frontier.audit() == []
+    assert [frontier.locate(lease.id).state for lease in (dead, leased, late)] == [
+        State.DEAD,
+        State.LEASED,
+        State.DELAYED,
+    ]
+    assert redis_client.zrange(frontier.keys.delayed, 0, -1) == [late.id]
 
 
 def test_what_is_mended_may_be_gone_meanwhile(frontier):
