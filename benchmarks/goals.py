@@ -77,7 +77,7 @@ def goals(rows: Rows, steady: Sequence[Steady]) -> list[Goal]:
     return [
         *found,
         Goal("RSS at its peak, memory", 60, rss, True, "MB"),
-        Goal("growth of RSS beyond what `seen` takes, memory", 20, figures.get("growth_memory"), True, "bytes a page"),
+        Goal("growth of RSS beyond what `seen` takes, memory", 20, figures.get("growth_beyond"), True, "bytes a page"),
         Goal("CPU of a slave without work", 1, figures.get("idle"), True, "% of a core"),
     ]
 

@@ -26,7 +26,7 @@ from subjects import Subject, subjects
 
 from scrapy_plus.conf import default_settings
 
-SITES = {"big": 15_000, "slow": 15_000, "small": 1_000}
+SMALL_BYTES = 1_000
 HAS_CURL = hasattr(default_settings, "TRANSPORT") and importlib.util.find_spec("pycurl") is not None
 AWAY_SECONDS = 0.02
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -41,6 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--pages", type=int, help="pages of the big and the small site (10,000; with --quick 1,500)")
     parser.add_argument("--slow-pages", type=int, help="pages for the rivals that are slow (2,500; with --quick 300)")
     parser.add_argument("--steady-pages", type=int, help="pages over which memory is watched (100,000; quick 10,000)")
+    parser.add_argument("--kb", type=int, default=15, help="size of a page of the big sites (15)")
     parser.add_argument("--long", action="store_true", help="memory is watched over 1,000,000 pages")
     parser.add_argument("--rivals", type=Path, default=Path("build/rivals"), help="the folder of their environments")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these subjects")
@@ -65,7 +66,7 @@ def place_of(given: argparse.Namespace) -> Iterator[Place]:
     pages = {"big": given.pages, "slow": given.slow_pages, "small": given.pages}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        for site, page_bytes in SITES.items():
+        for site, page_bytes in {"big": given.kb * 1000, "slow": given.kb * 1000, "small": SMALL_BYTES}.items():
             make_site(folder / "www", site, pages[site], page_bytes)
         web = stack.enter_context(nginx(folder, folder / "www", server))
         redis = stack.enter_context(redis_server(folder, server))
@@ -104,7 +105,11 @@ def main() -> int:
             for subject in [*present[turn:], *present[:turn]]:
                 runs.append(measure(place, subject))
                 print(f"round {number + 1}: {runs[-1].line()}", flush=True)
-        steady = [] if given.only else [idle_percent(place), *memory_growth(place, given.steady_pages)]
+        steady = (
+            []
+            if given.only
+            else [idle_percent(place, 4.0 if given.quick else 20.0), *memory_growth(place, given.steady_pages)]
+        )
     rows = summarize(subjects(HAS_CURL), runs)
     reached = goals(rows, steady)
     facts = facts_of_machine(runs, given.rounds, not given.no_pin)

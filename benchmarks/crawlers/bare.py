@@ -10,7 +10,7 @@ from scrapy_plus.bench.bare import crawl_bare
 from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.wiring import build_transport
 
-tally = Tally("requests", "gevent", "lxml")
+tally = Tally("requests", "gevent", "lxml", "pycurl")
 job = tally.job
 overrides = {"CONCURRENT_REQUESTS": job["concurrency"], **job.get("settings", {})}
 transport = build_transport(load_settings(None, overrides=overrides, environ={}))

@@ -15,7 +15,7 @@ from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.http.request import Request
 from scrapy_plus.wiring import build_transport
 
-tally = Tally("requests", "gevent")
+tally = Tally("requests", "gevent", "pycurl")
 job = tally.job
 urls = deque(f"{job['origin']}/{job['site']}/{number}.html" for number in range(job["pages"]))
 

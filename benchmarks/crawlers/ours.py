@@ -14,7 +14,7 @@ from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.log import setup
 from scrapy_plus.wiring import build_engine
 
-tally = Tally("requests", "gevent", "lxml")
+tally = Tally("requests", "gevent", "lxml", "pycurl")
 job = tally.job
 REDIS = {"SCHEDULER_PERSIST": True, "REDIS_URL": job["redis"], "PROJECT_NAME": "bench"}
 

@@ -12,6 +12,7 @@ import platform
 import resource
 import sys
 import time
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -51,10 +52,19 @@ class Tally:
             "cpu_seconds": self._last[1] - self._first[1],
             "peak_rss_kb": peak_rss_kb(),
             "rss_kb": self.rss_kb,
-            "versions": {name: metadata.version(name) for name in self.packages},
+            "versions": versions(self.packages),
             "python": platform.python_version(),
         }
         print(json.dumps({**told, **more}), flush=True)
+
+
+def versions(packages: tuple[str, ...]) -> dict[str, str]:
+    """Of those that are installed."""
+    found = {}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def now() -> tuple[float, float]:
