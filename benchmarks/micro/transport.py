@@ -139,7 +139,8 @@ def of_transport(transport: Any, *, reads_headers: bool = False) -> Fetch:
     def fetch(url: str) -> bytes:
         response = transport.fetch(request, timeout_seconds=30.0, max_bytes=1 << 20)
         if reads_headers:
-            response.headers["content-type"]
+            for name in ("content-encoding", "set-cookie", "content-type"):  # as a crawl does
+                response.headers.get(name)
         return response.body  # type: ignore[no-any-return]
 
     return fetch

@@ -19,6 +19,10 @@ def test_any_bytes_give_the_same_fields(lines):
     head = b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n\r\n"
     fields = Headers(parse_head(head).fields)
     assert list(RawHeaders(head).pairs()) == list(fields.pairs())
+    for name in ("A", "b-C", "x", "A:", "", " A", "\x85", "HTTP/1.1 200 OK\r\nA"):
+        raw = RawHeaders(head)
+        assert raw.get(name, "none") == fields.get(name, "none")
+        assert (name in raw) == (name in fields) and raw.getlist(name) == fields.getlist(name)
 
 
 def test_they_are_a_mapping_as_any():
@@ -26,4 +30,4 @@ def test_they_are_a_mapping_as_any():
     assert (headers["a"], headers.getlist("A"), len(headers), "set-cookie" in headers) == ("1, 2", ["1", "2"], 2, True)
     copied = headers.copy()
     headers["a"] = "3"
-    assert headers["A"] == "3" and copied["A"] == "1, 2" and type(copied) is Headers
+    assert headers["A"] == headers.get("A") == "3" and copied["A"] == "1, 2" and type(copied) is Headers
