@@ -187,8 +187,8 @@ def _site_lines(snapshot: EngineSnapshot) -> Iterator[tuple[str, str]]:
 
 
 def _pace(facts: SiteFacts) -> str:
-    delay = f"   one each {facts.pace.delay_seconds:g} s" if facts.pace.delay_seconds else ""
-    return delay + (f"   at most {facts.pace.limit} at a time" if facts.pace.limit else "")
+    delay = f"   one each {facts.pace.gap_seconds:.3g} s" if facts.pace.gap_seconds else ""
+    return delay + (f"   at most {facts.pace.slots} at a time" if facts.pace.slots else "")
 
 
 def _labelled(label: str, value: str) -> Text:

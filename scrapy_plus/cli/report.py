@@ -46,8 +46,8 @@ def _site(name: str, facts: SiteFacts, now: float) -> dict[str, Any]:
         "site": name,
         "queued": facts.ready,
         "in_flight": facts.in_flight,
-        "delay_seconds": facts.pace.delay_seconds,
-        "limit": facts.pace.limit,
+        "delay_seconds": facts.pace.gap_seconds,
+        "limit": facts.pace.slots,
         "paused_seconds": round(max(0.0, facts.pace.paused_until - now), 1),
     }
 

@@ -359,6 +359,8 @@ class Frontier(ABC):
         limit: int | None = None,
         paused_until: float | None = None,
         jitter: float | None = None,
+        slow_seconds: float | None = None,
+        is_gated: bool | None = None,
         facts: Mapping[str, str] | None = None,
     ) -> None:
         """Changes what is given of a site's pace and facts, at once and for everybody. The clock is `now()`.

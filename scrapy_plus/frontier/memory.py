@@ -367,11 +367,21 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         limit: int | None = None,
         paused_until: float | None = None,
         jitter: float | None = None,
+        slow_seconds: float | None = None,
+        is_gated: bool | None = None,
         facts: Mapping[str, str] | None = None,
     ) -> None:
         now = self._begin()
         known = self._queues.site(site)
-        known.change_pace(delay_seconds, limit, paused_until, jitter)
+        known.change_pace(
+            self._pace,
+            delay_seconds=delay_seconds,
+            limit=limit,
+            paused_until=paused_until,
+            jitter=jitter,
+            slow_seconds=slow_seconds,
+            is_gated=is_gated,
+        )
         known.facts = {name: value for name, value in {**known.facts, **(facts or {})}.items() if value}
         self._queues.place(known, now)
 

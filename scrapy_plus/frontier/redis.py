@@ -80,6 +80,8 @@ class RedisFrontier(RedisLooking, Frontier):
             "delay": wire.ms(self._pace.delay_seconds),
             "limit": self._pace.limit,
             "jitter": self._pace.jitter,
+            "slow": wire.ms(self._pace.slow_seconds),
+            "gated": int(self._pace.is_gated),
             "lease": wire.ms(lease_seconds),
             "max_lost": max_lost,
             "grace": -1 if grace == float("inf") else wire.ms(grace),
@@ -346,6 +348,8 @@ class RedisFrontier(RedisLooking, Frontier):
         limit: int | None = None,
         paused_until: float | None = None,
         jitter: float | None = None,
+        slow_seconds: float | None = None,
+        is_gated: bool | None = None,
         facts: Mapping[str, str] | None = None,
     ) -> None:
         given: dict[str, Argument | None] = {
@@ -353,6 +357,8 @@ class RedisFrontier(RedisLooking, Frontier):
             "limit": limit,
             "paused": None if paused_until is None else wire.ms(paused_until),
             "jitter": jitter,
+            "slow": None if slow_seconds is None else wire.ms(slow_seconds),
+            "gated": None if is_gated is None else int(is_gated),
             **{f"fact:{name}": value for name, value in (facts or {}).items()},
         }
         pairs = [part for name, value in given.items() if value is not None for part in (name, value)]

@@ -7,7 +7,9 @@ A site stands in one place: idle (nothing waits), open (in a heap by its best ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from heapq import heapify, heappop, heappush, nlargest
+from typing import Any
 
 from scrapy_plus.rules.pace import Pace, next_start, wait_seconds
 
@@ -29,17 +31,10 @@ class Site:
         self.wakes_at = 0.0
         self.facts: dict[str, str] = {}
 
-    def change_pace(
-        self, delay_seconds: float | None, limit: int | None, paused_until: float | None, jitter: float | None
-    ) -> None:
-        """Changes what is given."""
-        pace = self.pace
-        self.pace = Pace(
-            pace.delay_seconds if delay_seconds is None else delay_seconds,
-            pace.limit if limit is None else limit,
-            pace.paused_until if paused_until is None else paused_until,
-            pace.jitter if jitter is None else jitter,
-        )
+    def change_pace(self, default: Pace, **changes: Any) -> None:
+        """Changes what is given (not None); the very default again if nothing differs from it."""
+        pace = replace(self.pace, **{name: value for name, value in changes.items() if value is not None})
+        self.pace = default if pace == default else pace
 
     def is_forgettable(self, default: Pace, now: float) -> bool:
         """Whether nothing would change if this site were met for the first time again."""
@@ -127,7 +122,7 @@ class SiteQueues:
     def take_slot(self, site: Site, now: float) -> None:
         """A request of this site goes on the wire."""
         site.in_flight += 1
-        if site.pace.delay_seconds:
+        if site.pace.delay_seconds or site.pace.slow_seconds:
             site.next_at = next_start(now, site.pace, self._dice())
         self.place(site, now)
 

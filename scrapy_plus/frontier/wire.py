@@ -123,6 +123,8 @@ def read_site(queued: int, fields: Mapping[bytes, bytes], default: Pace) -> Site
         int(number("limit", default.limit)),
         number("paused", 0.0) / 1000,
         number("jitter", default.jitter),
+        number("slow", ms(default.slow_seconds)) / 1000,
+        number("gated", default.is_gated) == 1,
     )
     facts = {name[5:]: text(value) for name, value in known.items() if name.startswith("fact:")}
     return SiteFacts(pace, number("next", 0.0) / 1000, int(number("busy", 0)), queued, facts)

@@ -7,6 +7,7 @@ import pytest
 from scrapy_plus.errors import CursorMoved, IllegalMove, NodesAlive
 from scrapy_plus.frontier.base import Ask, Location, Page
 from scrapy_plus.rules.lifecycle import TABLE, State
+from scrapy_plus.rules.pace import Pace
 from tests.frontier.conftest import SITE, Worker, name_of, names, record
 
 
@@ -256,8 +257,6 @@ def test_a_delay_is_kept_between_the_starts_of_one_site(frontier, worker, clock)
 
 
 def test_the_default_pace_is_every_sites(make_frontier, clock):
-    from scrapy_plus.rules.pace import Pace
-
     frontier = make_frontier(pace=Pace(delay_seconds=1))
     frontier.offer(
         [record("a", site="http://one:80"), record("b", site="http://one:80"), record("c", site="http://two:80")]
@@ -290,7 +289,15 @@ def test_a_limit_holds_requests_back_until_one_is_off_the_wire(frontier, worker)
 
 
 @pytest.mark.parametrize(
-    ("pace", "is_limited"), [({}, False), ({"limit": 1}, True), ({"delay_seconds": 9.0}, True), ({"limit": 0}, False)]
+    ("pace", "is_limited"),
+    [
+        ({}, False),
+        ({"limit": 1}, True),
+        ({"delay_seconds": 9.0}, True),
+        ({"slow_seconds": 9.0}, True),
+        ({"is_gated": True}, True),
+        ({"limit": 0}, False),
+    ],
 )
 def test_a_lease_says_whether_others_may_wait_for_its_slot(frontier, worker, pace, is_limited):
     frontier.set_site(SITE, **pace)
@@ -318,6 +325,52 @@ def test_every_end_of_a_lease_frees_the_sites_slot(frontier, worker, clock, end)
         frontier.reap()
     assert len(worker.lease()) == 1
     assert frontier.site_facts(SITE).in_flight == 1
+
+
+def test_a_gated_site_is_asked_by_one_at_a_time_until_it_is_opened(make_frontier):
+    frontier = make_frontier(pace=Pace(is_gated=True))
+    frontier.offer([record("a"), record("b"), record("c"), record("d", site="http://two:80")])
+    worker = Worker(frontier)
+    assert names(worker.lease(9)) == ["a", "d"]
+    assert worker.lease(9) == []
+    frontier.set_site(SITE, is_gated=False)
+    assert names(worker.lease(9)) == ["b", "c"]
+    assert not frontier.site_facts(SITE).pace.is_limited
+
+
+def test_the_gate_of_a_site_stands_before_its_limit_and_its_end_shows_that_again(frontier, worker):
+    frontier.set_site(SITE, is_gated=True, limit=2)
+    frontier.offer([record(name) for name in "abcd"])
+    assert names(worker.lease(9)) == ["a"]
+    frontier.set_site(SITE, is_gated=False)
+    assert names(worker.lease(9)) == ["b"]
+
+
+def test_what_was_learned_of_a_site_slows_it_down_and_never_below_its_own_delay(frontier, worker, clock):
+    frontier.offer([record(name) for name in "abc"])
+    frontier.set_site(SITE, delay_seconds=2, slow_seconds=5)
+    assert names(worker.lease(9)) == ["a"]
+    assert frontier.lease("w", worker.base, 3).wait_seconds == pytest.approx(5)
+    frontier.set_site(SITE, slow_seconds=0.5)
+    clock.advance(5)
+    assert names(worker.lease(9)) == ["b"]
+    assert frontier.lease("w", worker.base, 3).wait_seconds == pytest.approx(2)
+
+
+def test_no_jitter_makes_a_site_faster_than_was_learned_of_it(make_frontier):
+    frontier = make_frontier(dice=lambda: 0.0)
+    frontier.set_site(SITE, delay_seconds=4, jitter=0.5, slow_seconds=3)
+    frontier.offer([record("a"), record("b")])
+    Worker(frontier).lease(1)
+    assert frontier.lease("w", 1, 1).wait_seconds == pytest.approx(3)
+
+
+def test_how_slow_sites_are_of_which_nothing_is_known_can_be_said_for_all(make_frontier):
+    frontier = make_frontier(pace=Pace(slow_seconds=3))
+    frontier.offer([record("a"), record("b")])
+    assert names(Worker(frontier).lease(9)) == ["a"]
+    assert frontier.lease("w", 1, 3).wait_seconds == pytest.approx(3)
+    assert frontier.site_facts(SITE).pace.slow_seconds == 3
 
 
 def test_a_fact_that_is_empty_is_taken_away(frontier):

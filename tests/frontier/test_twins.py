@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -40,6 +41,7 @@ RECORDS = st.builds(
 )
 WORKERS = st.sampled_from(["v", "w"])
 SOME_IDS = st.lists(st.sampled_from(IDS), max_size=4, unique=True)
+GATES = st.sampled_from([None, False, True])
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +61,15 @@ class Twins(RuleBasedStateMachine):
         order=st.sampled_from(["fifo", "lifo", "priority"]),
         limit=st.integers(0, 2),
         delay=st.sampled_from([0, 0, 3]),
+        slow=st.sampled_from([0, 0, 2]),
+        is_gated=st.sampled_from([False, False, True]),
         grace=st.sampled_from([inf, 5.0]),
     )
-    def begin(self, order, limit, delay, grace):
+    def begin(self, order, limit, delay, slow, is_gated, grace):
         self.clock = Clock()
         self.client = self.server.client()
-        options = {"order": order, "pace": Pace(delay, limit), "lease_seconds": 10.0, "max_lost": 3}
+        pace = Pace(delay, limit, slow_seconds=slow, is_gated=is_gated)
+        options = {"order": order, "pace": pace, "lease_seconds": 10.0, "max_lost": 3}
         options |= {"grace_seconds": grace, "dice": lambda: 0.5}
         self.memory = MemoryFrontier(clock=self.clock, **options)
         self.redis = redis_frontier(self.client, self.clock, **options)
@@ -237,6 +242,10 @@ class Twins(RuleBasedStateMachine):
     def set_site(self, site, delay, limit):
         self.both("set_site", site, delay_seconds=delay, limit=limit, facts={"delay": str(delay)})
 
+    @rule(site=st.sampled_from(SITE_NAMES), slow=st.sampled_from([None, 0.0, 5.0]), is_gated=GATES)
+    def learn_of_site(self, site, slow, is_gated):
+        self.both("set_site", site, slow_seconds=slow, is_gated=is_gated)
+
     @rule(site=st.sampled_from(SITE_NAMES), seconds=st.integers(0, 9))
     def pause_site(self, site, seconds):
         self.memory.set_site(site, paused_until=self.clock.time + seconds)
@@ -305,7 +314,7 @@ class Twins(RuleBasedStateMachine):
         for site in SITE_NAMES:
             mine, other = self.memory.site_facts(site), self.redis.site_facts(site)
             assert (mine.in_flight, mine.ready, mine.facts) == (other.in_flight, other.ready, other.facts)
-            assert (mine.pace.delay_seconds, mine.pace.limit) == (other.pace.delay_seconds, other.pace.limit)
+            assert replace(mine.pace, paused_until=0.0) == replace(other.pace, paused_until=0.0)
 
 
 def compare(server: OwnRedis, examples: int, steps: int) -> None:

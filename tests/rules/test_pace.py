@@ -29,3 +29,17 @@ def test_only_a_delay_or_a_limit_forbids_fetching_ahead():
     assert not Pace(paused_until=9, jitter=0.5).is_limited
     assert Pace(delay_seconds=0.1).is_limited
     assert Pace(limit=1).is_limited
+
+
+def test_what_was_learned_of_a_site_is_the_least_time_between_two_starts_and_has_no_jitter():
+    assert next_start(100.0, Pace(slow_seconds=3), dice=0.0) == 103.0
+    assert next_start(100.0, Pace(delay_seconds=2, jitter=0.5, slow_seconds=2.5), dice=1.0) == 103.0
+    assert next_start(100.0, Pace(delay_seconds=2, jitter=0.5, slow_seconds=2.5), dice=0.0) == 102.5
+    assert Pace(slow_seconds=0.1).is_limited
+    assert Pace(delay_seconds=2, slow_seconds=3).gap_seconds == 3
+
+
+def test_a_gated_site_has_one_slot_whatever_its_limit():
+    assert wait_seconds(100.0, Pace(limit=5, is_gated=True), next_at=0, in_flight=1) is None
+    assert wait_seconds(100.0, Pace(is_gated=True), next_at=0, in_flight=0) == 0
+    assert Pace(is_gated=True).is_limited

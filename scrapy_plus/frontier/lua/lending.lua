@@ -73,7 +73,7 @@ local function room_of(s, count, limited)
   if not s.paced then return count end
   local room = min(count, limited)
   if s.limit > 0 then room = min(room, s.limit - s.busy) end
-  if s.delay > 0 then room = min(room, 1) end
+  if s.gap > 0 then room = min(room, 1) end
   return room
 end
 

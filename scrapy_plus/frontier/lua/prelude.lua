@@ -18,10 +18,11 @@ local NODES, FACTS = P .. ':nodes', P .. ':facts'              -- zset worker by
 local STATS = P .. ':stats'
 
 local known = call('HMGET', META, 'state', 'now', 'called', 'epoch', 'version', 'order', 'delay', 'limit', 'jitter',
-  'lease', 'max_lost', 'grace', 'hold', 'seen', 'size', 'split', 'fill', 'items_as', 'items_key')
+  'lease', 'max_lost', 'grace', 'hold', 'seen', 'size', 'split', 'fill', 'items_as', 'items_key', 'slow', 'gated')
 if not known[1] then return redis.error_reply('NOCRAWL ' .. P) end
 local STATE, EPOCH, VERSION, ORDER = known[1], known[4], known[5], known[6]
 local DELAY, LIMIT, JITTER = tonumber(known[7]), tonumber(known[8]), tonumber(known[9])
+local SLOW, GATED = tonumber(known[20]) or 0, known[21] or '0'
 local LEASE, MAX_LOST, GRACE = tonumber(known[10]), tonumber(known[11]), tonumber(known[12])
 local HOLD = tonumber(known[13]) or 0
 local ITEMS = known[19] or P .. ':items' -- stream or list; readers may have asked for another key
@@ -86,10 +87,13 @@ end
 local function site(n)
   local s = states[n]
   if not s then
-    local v = call('HMGET', P .. ':s:' .. n, 'busy', 'next', 'delay', 'limit', 'jitter', 'paused')
+    local v = call('HMGET', P .. ':s:' .. n, 'busy', 'next', 'delay', 'limit', 'jitter', 'paused', 'slow', 'gated')
     s = { busy = tonumber(v[1]) or 0, next = tonumber(v[2]) or 0, delay = tonumber(v[3]) or DELAY,
-      limit = tonumber(v[4]) or LIMIT, jitter = tonumber(v[5]) or JITTER, paused = tonumber(v[6]) or 0 }
-    s.paced = s.delay > 0 or s.limit > 0
+      limit = tonumber(v[4]) or LIMIT, jitter = tonumber(v[5]) or JITTER, paused = tonumber(v[6]) or 0,
+      slow = tonumber(v[7]) or SLOW }
+    if (v[8] or GATED) == '1' then s.limit = 1 end -- one at a time, until its rules are known
+    s.gap = max(s.delay, s.slow)
+    s.paced = s.gap > 0 or s.limit > 0
     s.stored_busy, s.stored_next = s.busy, s.next
     states[n] = s
   end
@@ -133,7 +137,8 @@ end
 
 local function take_slot(s, dice)
   s.busy = s.busy + 1
-  if s.delay > 0 then s.next = NOW + floor(s.delay * (1 + s.jitter * (2 * dice - 1)) + 0.5) end
+  local delay = floor(s.delay * (1 + s.jitter * (2 * dice - 1)) + 0.5)
+  if s.gap > 0 then s.next = NOW + max(delay, s.slow) end -- what was learned of a site has no jitter
 end
 
 local function free_slot(n)

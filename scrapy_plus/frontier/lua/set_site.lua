@@ -1,5 +1,5 @@
 -- set_site.lua: changes what is given of a site's pace and facts, at once and for everybody.
--- KEYS prefix   ARGV site, then field value pairs (delay limit jitter paused in ms, fact:NAME)   -> stamp.   O(log n).
+-- KEYS prefix   ARGV site, then field value pairs (delay limit jitter paused slow gated, fact:NAME; times in ms)   -> stamp.   O(log n).
 -- A value that is empty takes its field away.
 -- A cut leaves the site where its old pace had put it, until its next request moves; repair places it.
 local refusal = begin(true)
