@@ -48,6 +48,13 @@ class DropRequest(ScrapyPlusError):
     """Raised by a middleware: this request is not wanted; it is done, counted, and nothing else happens."""
 
 
+class NotNow(ScrapyPlusError):
+    """Raised by a downloader middleware: the request goes back as it was, since its site is not to be asked now.
+
+    Nothing is counted. Whoever raises it has told the store until when (`set_site`), else it comes again at once.
+    """
+
+
 class StopCrawl(ScrapyPlusError):
     """Raised by any user code: the crawl ends with this reason after the pages in flight."""
 
@@ -162,7 +169,9 @@ class NotCached(Refused):
 
 
 class RobotsUnreachable(DownloadError):
-    """The site's robots.txt could not be had, so that nothing of the site may be asked yet."""
+    """The site's robots.txt could not be had, often enough; until it can, nothing of the site may be asked."""
+
+    permanent = True
 
 
 class HttpError(ScrapyPlusError):
@@ -176,9 +185,13 @@ class HttpError(ScrapyPlusError):
 
 
 class RetryStatus(HttpError):
-    """An answer whose status (RETRY_HTTP_CODES) says: try again later."""
+    """An answer whose status (RETRY_HTTP_CODES) says: try again later, and perhaps when: not before `wait_seconds`."""
 
     permanent = False
+
+    def __init__(self, response: Response, wait_seconds: float = 0.0) -> None:
+        super().__init__(response)
+        self.wait_seconds = wait_seconds
 
 
 class CallbackFailed(ScrapyPlusError):

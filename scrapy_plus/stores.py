@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -81,9 +82,17 @@ def begin(frontier: Frontier, settings: Settings) -> None:
 
 
 def pace_of(settings: Settings) -> Pace:
-    """How every site is asked at first: one request at a time while its robots.txt is unknown, if that is obeyed."""
-    usual = usual_pace(settings)
-    return Pace(usual.delay_seconds, 1, jitter=usual.jitter) if settings.ROBOTSTXT_OBEY else usual
+    """How every site is asked at first: one by one while its robots.txt is unknown, if that is obeyed, and slowly while
+    its latency is unknown, if that matters."""
+    if is_offline(settings):
+        return Pace()
+    slow_seconds = settings.AUTOTHROTTLE_START_DELAY if settings.AUTOTHROTTLE_ENABLED else 0.0
+    return replace(usual_pace(settings), is_gated=settings.ROBOTSTXT_OBEY, slow_seconds=slow_seconds)
+
+
+def is_offline(settings: Settings) -> bool:
+    """Whether no site is asked at all."""
+    return bool(settings.HTTPCACHE_ENABLED and settings.HTTPCACHE_IGNORE_MISSING)
 
 
 def own_pace(settings: Settings, place: str) -> Pace:
@@ -100,7 +109,7 @@ def own_pace(settings: Settings, place: str) -> Pace:
 
 def usual_pace(settings: Settings) -> Pace:
     """How every site is asked that has no pace of its own; one that is not asked at all (offline) needs none."""
-    if settings.HTTPCACHE_ENABLED and settings.HTTPCACHE_IGNORE_MISSING:
+    if is_offline(settings):
         return Pace()
     jitter = JITTER if settings.RANDOMIZE_DOWNLOAD_DELAY else 0.0
     return Pace(settings.DOWNLOAD_DELAY, settings.CONCURRENT_REQUESTS_PER_DOMAIN, jitter=jitter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.stats import Stats
@@ -16,7 +16,10 @@ from scrapy_plus.middlewares.meta_refresh import MetaRefresh
 from scrapy_plus.middlewares.proxies import Pool, Proxies
 from scrapy_plus.middlewares.robots import RobotsTxt
 from scrapy_plus.middlewares.shared_jars import SharedJars
-from scrapy_plus.stores import own_pace
+from scrapy_plus.middlewares.site_paces import Manners, Rests, SitePaces
+from scrapy_plus.rules.judge import backoff
+from scrapy_plus.rules.throttle import AutoThrottle
+from scrapy_plus.stores import is_offline, pace_of
 from scrapy_plus.transport.base import Transport
 from scrapy_plus.transport.cache_store import CacheStore
 from scrapy_plus.transport.cached import CachedTransport
@@ -62,11 +65,43 @@ def robots(settings: Settings, frontier: Frontier, stats: Stats) -> list[RobotsT
             frontier,
             user_agent=settings.USER_AGENT,
             product=settings.ROBOTSTXT_USER_AGENT,
-            pace_of=partial(own_pace, settings),
+            max_retries=settings.MAX_RETRY_TIMES if settings.RETRY_ENABLED else 0,
+            backoff=partial(backoff, settings.RETRY_BACKOFF_SECONDS, settings.RETRY_BACKOFF_MAX_SECONDS),
+            wait_limit_seconds=settings.RETRY_AFTER_MAX_SECONDS,
             delay_limit_seconds=settings.ROBOTSTXT_MAX_DELAY,
+            start_seconds=pace_of(settings).slow_seconds,
             count=stats.inc,
         )
     ]
+
+
+class Around(NamedTuple):
+    """A policy in two parts: outside all the others, and next to the network."""
+
+    outer: list[Any]
+    inner: list[Any]
+
+
+def site_paces(settings: Settings, frontier: Frontier) -> Around:
+    """Learns from the answers of sites how slowly to ask them."""
+    auto = None
+    if settings.AUTOTHROTTLE_ENABLED:
+        auto = AutoThrottle(
+            settings.AUTOTHROTTLE_START_DELAY,
+            settings.AUTOTHROTTLE_MAX_DELAY,
+            settings.AUTOTHROTTLE_TARGET_CONCURRENCY,
+        )
+    limits = settings.SLOWDOWN_MAX_DELAY, settings.RETRY_AFTER_MAX_SECONDS
+    if is_offline(settings) or (auto is None and not any(limits)):
+        return Around([], [])
+    paces = SitePaces(
+        frontier,
+        auto=auto,
+        overload_max_seconds=settings.SLOWDOWN_MAX_DELAY,
+        rest_max_seconds=settings.RETRY_AFTER_MAX_SECONDS,
+        statuses=settings.RETRY_HTTP_CODES,
+    )
+    return Around([Rests(paces)], [Manners(paces)])
 
 
 def inner(settings: Settings, frontier: Frontier, spider: Any) -> list[Any]:

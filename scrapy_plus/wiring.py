@@ -150,8 +150,9 @@ def build_crawl(
     begin(frontier, settings)
     committer = store.committer(frontier, settings)
     scheduler = build_scheduler(str(spider.name), settings, committer, stats)
+    paces = web_policies.site_paces(settings, frontier)
     robots = web_policies.robots(settings, frontier, stats)
-    built_in = [*robots, *_downloader_defaults(settings, frontier, spider)]
+    built_in = [*paces.outer, *robots, *_downloader_defaults(settings, frontier, spider), *paces.inner]
     policies = [*_parts(settings, "DOWNLOADER_MIDDLEWARES"), *built_in]
     downloader = Downloader(
         web_policies.with_cache(make_transport(settings), settings, str(spider.name), stats),
@@ -206,8 +207,7 @@ def build_scheduler(spider_name: str, settings: Settings, committer: Committer, 
         dupefilter=settings.DUPEFILTER,
         log_all_duplicates=settings.DUPEFILTER_DEBUG,
         identify=identify_by(settings),
-        # Who obeys robots.txt gives each site its pace when he has read it.
-        paces={} if settings.ROBOTSTXT_OBEY else {host: own_pace(settings, host) for host in settings.DOWNLOAD_SLOTS},
+        paces={host: own_pace(settings, host) for host in settings.DOWNLOAD_SLOTS},
         stats=stats,
     )
 
@@ -279,6 +279,7 @@ def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider)
                 allowed_codes=settings.HTTPERROR_ALLOWED_CODES,
                 allow_all=settings.HTTPERROR_ALLOW_ALL,
                 max_retries=settings.MAX_RETRY_TIMES,
+                wait_max_seconds=settings.RETRY_AFTER_MAX_SECONDS,
             )
         )
     parts.append(made.Compression(settings.DOWNLOAD_MAXSIZE, fail_on_dataloss=settings.DOWNLOAD_FAIL_ON_DATALOSS))

@@ -27,7 +27,7 @@ _ROWS = (
     ("SPIDER_CONTRACTS SPIDER_CONTRACTS_BASE", "test spiders with scrapy_plus.crawl and a FakeTransport"),
     # what is not there, or not yet
     ("ROBOTSTXT_PARSER", "robots.txt is read as RFC 9309 says, by protego"),
-    ("AUTOTHROTTLE_*", "not part of this release; use DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN"),
+    ("AUTOTHROTTLE_DEBUG", "scrapy-plus status and the panel show how slowly each site is asked"),
     ("HTTPCACHE_STORAGE HTTPCACHE_DBM_MODULE HTTPCACHE_GZIP", "the cache is a SQLite file in HTTPCACHE_DIR"),
     ("HTTPCACHE_ALWAYS_STORE HTTPCACHE_IGNORE_RESPONSE_CACHE_CONTROLS", "HTTPCACHE_POLICY = 'dummy' keeps everything"),
     ("HTTPCACHE_IGNORE_SCHEMES", "only http and https are crawled"),

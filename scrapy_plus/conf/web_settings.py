@@ -61,6 +61,47 @@ ROBOTSTXT_MAX_DELAY = robots(
     unit="s",
 )
 
+# -- the pace that sites ask for ---------------------------------------------------------------------------------------
+
+manners = partial(Option, group="Manners")
+
+RETRY_AFTER_MAX_SECONDS = manners(
+    600,
+    "A site that answers with a status of RETRY_HTTP_CODES and Retry-After is left alone for so long by all processes "
+    "of the crawl, at most for this; 0 does not heed it.",
+    number(0),
+    unit="s",
+)
+SLOWDOWN_MAX_DELAY = manners(
+    60,
+    "A site that answers 429 or 503 is asked more slowly each time, up to this between two requests, and faster again "
+    "with each good answer; 0 does not slow down.",
+    number(0),
+    unit="s",
+)
+AUTOTHROTTLE_ENABLED = manners(
+    False,
+    "Whether each site is asked as slowly as its latency demands; DOWNLOAD_DELAY is the least delay then.",
+    boolean(),
+)
+AUTOTHROTTLE_START_DELAY = manners(
+    5,
+    "The delay between two requests to a site whose latency is unknown.",
+    number(0),
+    unit="s",
+)
+AUTOTHROTTLE_MAX_DELAY = manners(
+    60,
+    "The longest delay that latency leads to.",
+    number(0),
+    unit="s",
+)
+AUTOTHROTTLE_TARGET_CONCURRENCY = manners(
+    1,
+    "About how many requests are to be under way to a site, over all processes of the crawl.",
+    number(0.01),
+)
+
 # -- redirects in pages ------------------------------------------------------------------------------------------------
 
 redirects = partial(Option, group="Redirects in pages")

@@ -30,7 +30,7 @@ from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.seeder import Seeder
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
-from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, NotStorable, StopCrawl
+from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, NotNow, NotStorable, StopCrawl
 from scrapy_plus.frontier.base import Counts
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
@@ -178,6 +178,8 @@ class Crawl:
             self.scheduler.delete_request(request, page.children, page.encoded)
         except DropRequest as dropped:
             self._drop(request, dropped)
+        except NotNow:
+            self.scheduler.release_request(request)
         except StopCrawl as stop:
             self.scheduler.release_request(request)
             self.stop(stop.reason)

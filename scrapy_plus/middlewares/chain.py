@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scrapy_plus.errors import DropRequest, StopCrawl, UsageError
+from scrapy_plus.errors import DropRequest, NotNow, StopCrawl, UsageError
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 
@@ -25,6 +25,8 @@ _SHAPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "close_spider": ((), ("spider",)),
 }
 _ALIASES = {"failure": "exception", "error": "exception", "exc": "exception", "req": "request", "res": "response"}
+AT_ONCE = (DropRequest, NotNow, StopCrawl)
+"""What ends the walk of a request where it is raised."""
 _WORDS = frozenset({"request", "response", "exception", "item", "spider"})
 
 
@@ -120,19 +122,19 @@ class DownloaderChain:
 
     def download(self, request: Request, fetch: Callable[[Request], Response]) -> Response | Request:
         """The answer to `request`, or the request to make instead. Raises what fetch or a middleware raised,
-        DropRequest at once."""
+        DropRequest and NotNow at once."""
         given = [request] * len(self._layers)
         outcome: Any
         try:
             outcome = self._inward(request, fetch, given)
-        except (DropRequest, StopCrawl):
+        except AT_ONCE:
             raise
         except Exception as error:
             outcome = error
         for index, layer in self._outwards:
             try:
                 outcome = self._outward(layer, given[index], outcome)
-            except (DropRequest, StopCrawl):
+            except AT_ONCE:
                 raise
             except Exception as error:
                 outcome = error

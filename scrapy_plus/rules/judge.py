@@ -46,15 +46,20 @@ def judge(
     """Retry, bury or finish, for a request that failed with `failure` after `retry_time` retries.
 
     The delay doubles with each retry up to the limit; `dice` in [0, 1) spreads it between half and all of it, so that
-    requests which failed together do not come back together.
+    requests which failed together do not come back together. A failure may ask for more: its `wait_seconds`.
     """
     reason = describe(failure)
     if isinstance(failure, HttpError | Refused) and failure.permanent:
         return Finish(reason)
     if getattr(failure, "permanent", False) or retry_time >= max_retries:
         return Bury(reason)
-    delay = min(backoff_limit_seconds, backoff_seconds * 2 ** min(retry_time, 30))
-    return Retry(delay * (0.5 + dice / 2), reason)
+    delay = backoff(backoff_seconds, backoff_limit_seconds, retry_time)
+    return Retry(max(delay * (0.5 + dice / 2), getattr(failure, "wait_seconds", 0.0)), reason)
+
+
+def backoff(seconds: float, limit_seconds: float, retry_time: int) -> float:
+    """The wait before the next try, after so many retries."""
+    return min(limit_seconds, seconds * 2.0 ** min(retry_time, 30))
 
 
 def describe(failure: BaseException) -> str:

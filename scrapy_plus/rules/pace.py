@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Pace:
     """How a site wants to be asked: seconds between starts, requests at a time (0 = any number), pause until.
 
-    `delay_seconds` is what somebody configured, and `jitter` spreads it; `slow_seconds` is what the crawl has learned of
-    the site: the least time between two starts. A gated site is asked by one at a time, until its rules are known.
+    `delay_seconds` is what somebody configured, and `jitter` spreads it; `slow_seconds` is what the crawl has learned
+    of the site: the least time between two starts. A gated site is asked by one at a time, until its rules are known.
     """
 
     delay_seconds: float = 0.0

@@ -186,15 +186,15 @@ def test_a_settings_file_that_reads_the_settings_made_from_it_is_told_so(write):
 
 def test_names_without_effect_are_said_once_with_what_to_do(write, caplog):
     folder = write(
-        "ITEM_PIPELINES = {'a.B': 1}\nTWISTED_REACTOR = 'x'\nAUTOTHROTTLE_ENABLED = True\nAUTOTHROTTLE_DEBUG = True"
+        "ITEM_PIPELINES = {'a.B': 1}\nTWISTED_REACTOR = 'x'\nMEMUSAGE_ENABLED = True\nMEMDEBUG_ENABLED = True"
     )
     for _ in range(2):
         load_settings(folder, environ={}).for_spider(Quotes)
     assert [record.getMessage() for record in caplog.records] == [
         "ITEM_PIPELINES (settings.py, line 1): no effect here; use PIPELINES",
         "TWISTED_REACTOR (settings.py, line 2): no effect here; the engine runs on gevent",
-        "AUTOTHROTTLE_ENABLED, AUTOTHROTTLE_DEBUG (settings.py, line 3): no effect here; "
-        "not part of this release; use DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN",
+        "MEMUSAGE_ENABLED, MEMDEBUG_ENABLED (settings.py, line 3): no effect here; "
+        "memory is not watched by this release",
     ]
 
 
