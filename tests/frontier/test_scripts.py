@@ -62,7 +62,7 @@ IDLE = {
 
 @pytest.mark.parametrize("verb", IDLE)
 def test_a_server_that_takes_no_writes_refuses_a_verb_even_if_it_has_nothing_to_do(read_only, verb):
-    with pytest.raises(redis.exceptions.ReadOnlyError):
+    with pytest.raises(redis.exceptions.ResponseError, match="read only replica"):
         read_only.eval(load(verb).text, 2, "{idle}", "{idle}:dead", *IDLE[verb])
 
 
@@ -105,7 +105,7 @@ def test_only_what_takes_in_more_is_refused_when_memory_is_full(full, verb):
             full.eval(load(verb).text, 2, prefix, f"{prefix}:dead", *PASSES[verb])
             assert int(full.hget(frontier.keys.meta, "called")) > 1, "that somebody called is noted all the same"
         else:
-            with pytest.raises(redis.exceptions.OutOfMemoryError):
+            with pytest.raises(redis.exceptions.ResponseError, match="used memory"):
                 full.eval(load(verb).text, 1, prefix, *IDLE[verb])
     finally:
         full.config_set("maxmemory", 0)
