@@ -233,7 +233,10 @@ class Crawl:
 
     def _through_middlewares(self, request: Request, depth: int) -> Request | None:
         if depth:
-            request.meta["depth"] = depth
+            if request.has_meta:
+                request.meta["depth"] = depth
+            else:
+                request.meta = {"depth": depth}
         try:
             return self._middlewares.process_request(request)
         except DropRequest as dropped:

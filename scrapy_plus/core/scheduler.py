@@ -94,11 +94,11 @@ class Scheduler:
 
     def _children(self, requests: Sequence[Request], parent_id: bytes) -> list[Child]:
         """Like `_records`, but what is known as a duplicate costs no more than to find that out."""
-        if not self._dupefilter or not all(request.filter for request in requests):
-            return list(self._records(requests, parent_id))
         identify, knows = self._identify, self.frontier.knows
         children: list[Child] = []
         for request in requests:
+            if not (request.filter and self._dupefilter):
+                return list(self._records(requests, parent_id))
             id = identify(request)
             # One that is not plain is encoded at once: if it cannot be stored its page must hear of it.
             if knows(id) and is_plain(request):

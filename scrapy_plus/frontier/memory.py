@@ -233,9 +233,11 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         held = self._end_lease(page.id, page.token)
         if held is None:
             return None
-        taken = [self._take_in(child) for child in page.children]
+        seen = self._seen
+        taken = [child.id not in seen and self._take_in(child) for child in page.children]
         self._items.extend(page.items)
-        self._stats.update(page.counters)
+        for name, count in page.counters.items():
+            self._stats[name] += count
         if page.reason is None:
             self._done += 1
             del self._backup[page.id]

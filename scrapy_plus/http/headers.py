@@ -78,7 +78,14 @@ class Headers(MutableMapping[str, str]):
         del self._fields[_text(name).lower()]
 
     def __contains__(self, name: object) -> bool:
+        if type(name) is str:
+            return name.lower() in self._fields
         return isinstance(name, str | bytes) and _text(name).lower() in self._fields
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What `headers[name]` gives, or `default` if there is no such field."""
+        kept = self._fields.get(_text(name).lower())
+        return default if kept is None else self[name]
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self._fields.values())

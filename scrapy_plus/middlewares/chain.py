@@ -195,7 +195,7 @@ class SpiderChain:
         """The request as it goes to the scheduler. Raises DropRequest for one that shall not."""
         for title, hook in self._requests:
             answer = hook(request)
-            if answer is not None:
+            if answer is not None and answer is not request:
                 request = _checked(answer, Request, title)
         return request
 
