@@ -175,9 +175,9 @@ class Frontier(ABC):
     def offer(self, records: Sequence[Record]) -> list[bool]:
         """Takes in the records that were never seen; says for each whether it was taken."""
 
+    @abstractmethod
     def knows(self, id: bytes) -> bool:
         """Whether this id is certainly seen, as far as this process remembers without asking anybody."""
-        return False
 
     @abstractmethod
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:

@@ -132,9 +132,7 @@ class Server:
                 answer = command()
             except _NotMet:
                 continue
-            except redis.exceptions.RedisError as error:
-                since = self._judge(error, since)
-            except OSError as error:
+            except (redis.exceptions.RedisError, OSError) as error:
                 since = self._judge(error, since)
             else:
                 self._end_trouble(since)

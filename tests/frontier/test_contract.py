@@ -853,6 +853,22 @@ def test_counts_add_up(frontier, worker):
     assert counts.pending == 8
 
 
+def test_who_opens_a_crawl_again_finds_it_as_it_was(frontier, worker):
+    frontier.offer([record("a"), record("b")])
+    worker.ack(*worker.lease())
+    before = frontier.counts()
+    frontier.open()
+    assert (frontier.counts(), frontier.audit()) == (before, [])
+
+
+@pytest.mark.parametrize("state", ["running", "paused", "stopped"])
+def test_the_state_is_the_one_that_was_set(frontier, state):
+    frontier.set_state(state)
+    assert frontier.state() == state
+    with pytest.raises(ValueError, match="state 'asleep'; it is one of running, paused, stopped"):
+        frontier.set_state("asleep")
+
+
 def test_time_never_goes_back(frontier, clock):
     clock.advance(100)
     before = frontier.now()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_plus.http.url import clean_url, host_of, site
-from scrapy_plus.rules.addresses import is_guarded, is_private_host, is_public
+from scrapy_plus.rules.addresses import is_guarded, is_private_host, is_public, literal
 
 PRIVATE_URLS = [
     "http://127.0.0.1/",
@@ -60,6 +60,7 @@ PUBLIC_URLS = [
     "http://0xfg/",
     "http://256.256.256.256/",
 ]
+NO_ADDRESSES = ["256.256.256.256", "4294967296", "1.2.3.256", "127.0.65536", "[::zz]", "1.2.3.4.5", "0xg", ""]
 
 
 @pytest.mark.parametrize("url", PRIVATE_URLS)
@@ -70,6 +71,11 @@ def test_a_private_host_is_known_however_it_is_written(url):
 @pytest.mark.parametrize("url", PUBLIC_URLS)
 def test_a_public_host_or_a_name_that_says_nothing_is_not_taken_for_private(url):
     assert not is_private_host(host_of(site(clean_url(url))))
+
+
+@pytest.mark.parametrize("host", NO_ADDRESSES)
+def test_a_host_that_is_almost_an_address_is_a_name(host):
+    assert literal(host) is None
 
 
 @pytest.mark.parametrize(

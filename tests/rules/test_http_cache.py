@@ -125,6 +125,7 @@ VARIES = [
     ("Accept", [("Accept", "a")], [], False),
     ("Accept", [], [], True),
     ("Accept-Language, COOKIE", [("Cookie", "a=1")], [("Cookie", "a=2")], False),
+    ("*", [], [], False),
     ("", [("Authorization", "x")], [], False),
     ("", [("Authorization", "x")], [("Authorization", "x")], True),
     ("", [], [("Authorization", "x")], False),
