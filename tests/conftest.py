@@ -6,9 +6,14 @@ import scrapy_plus  # noqa: F401
 
 import os
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from scrapy_plus.conf import project
+from scrapy_plus.conf import settings as facade
 
 DOCS = (Path("/usr/share/doc/python3-doc/html"), *sorted(Path("/usr/share/doc").glob("python3.*/html")))
 
@@ -16,6 +21,19 @@ DOCS = (Path("/usr/share/doc/python3-doc/html"), *sorted(Path("/usr/share/doc").
 def documentation_folder() -> Path | None:
     """Where Debian's python3-doc has its pages."""
     return next((folder for folder in DOCS if (folder / "index.html").exists()), None)
+
+
+@pytest.fixture(autouse=True)
+def outside_of_projects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A fresh start for each test: no settings in use, no project entered, nothing of an earlier one imported."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(project, "_entered", None)
+    monkeypatch.setattr(facade, "_active", None)
+    monkeypatch.setattr(facade, "_said", set())
+    before = set(sys.modules)
+    yield
+    for name in {"settings", "spiders", "hashspiders", "helpers"} - before:
+        sys.modules.pop(name, None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -305,7 +305,7 @@ class Frontier(ABC):
 
     @abstractmethod
     def discard(self, id: bytes) -> bool:
-        """Takes a request that waits or is dead out of everything but `seen`: it does not come again until `forget`.
+        """Takes a request that waits or is dead out of all but `seen`: it is done, and comes again after `forget`.
 
         False if it is not there. Raises IllegalMove, changing nothing, while it is leased.
         """

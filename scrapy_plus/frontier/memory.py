@@ -350,6 +350,7 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             move(State.LEASED, "discard")
         if self._backup.pop(id, None) is None:
             return False
+        self._done += 1
         if self._delayed.pop(id, None) is not None:
             self._due = [entry for entry in self._due if entry[1] != id]
             heapify(self._due)

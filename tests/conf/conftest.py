@@ -1,26 +1,13 @@
-"""A fresh start for each test: no settings in use, no project entered, nothing said yet."""
+"""Projects that a test writes into an empty folder."""
 
 from __future__ import annotations
 
-import sys
-
 import pytest
-
-from scrapy_plus.conf import project
-from scrapy_plus.conf import settings as facade
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch, tmp_path):
+def in_an_empty_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(project, "_entered", None)
-    monkeypatch.setattr(facade, "_active", None)
-    monkeypatch.setattr(facade, "_said", set())
-    before = set(sys.modules)
-    yield
-    for name in {"settings", "spiders", "helpers"} - before:
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture

@@ -932,6 +932,7 @@ def test_what_is_discarded_is_gone_and_comes_again_only_when_it_is_forgotten(fro
     assert frontier.discard(record("a").id)
     assert not frontier.discard(record("a").id)
     assert frontier.counts().pending + frontier.counts().dead == 0
+    assert frontier.counts().done == 1
     assert frontier.dead_letters() == ([], 0)
     assert frontier.offer([record("a")]) == [False]
     clock.advance(100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -187,6 +188,7 @@ def test_the_server_is_fit_for_a_crawl_and_listens_to_nobody_else(path, opened, 
 
 
 def test_nothing_is_left_by_thirty_starts_and_stops(path, project):
+    gc.collect()  # what earlier tests left open is not counted, whenever it goes
     before = len(os.listdir("/proc/self/fd"))
     pids = set()
     for number in range(30):
@@ -198,7 +200,8 @@ def test_nothing_is_left_by_thirty_starts_and_stops(path, project):
     wait_for(lambda: not any(map(is_alive, pids)))
     wait_for(lambda: servers_of(project) == [])
     assert not Path(redis.address.socket_path).exists()
-    assert len(os.listdir("/proc/self/fd")) == before
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_closing_twice_or_ensuring_when_closed_does_nothing(path, opened, project):

@@ -129,11 +129,8 @@ def test_the_project_at_hand_says_which_crawl(place, tmp_path, frontier):
     lines = ["SPIDERS = ['hashspiders.S']", *(f"{name} = {value!r}" for name, value in place.items())]
     (tmp_path / "settings.py").write_text("\n".join(lines))
     sys.path.insert(0, str(tmp_path))
-    try:
-        with RedisBackupRequest() as backup:
-            backup.save_request(A)
-    finally:
-        sys.path.remove(str(tmp_path))
+    with RedisBackupRequest() as backup:
+        backup.save_request(A)
     assert frontier.counts().ready == 1
 
 

@@ -209,7 +209,7 @@ def test_no_slave_starves_while_another_has_all_the_work(crawl):
         looks += 1
         gevent.sleep(0.02)
     assert crawl.wait_for_exits() == [0] * 4
-    assert len(held) == 3 and min(held.values()) > looks / 10, (held, looks)
+    assert len(held) == 3 and min(held.values()) > max(held.values()) / 3, (held, looks)
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_without_persistence_the_last_node_of_a_finished_crawl_takes_all_but_ite
         crawl.node(name)
     assert crawl.wait_for_exits() == [3, 3, 3]
     left = keys_of(crawl) - {"meta", "stats"}
-    assert left == {"items", "req", "dead", "why", "sites", "names"}
+    assert left == {"items", "req", "dead", "why", "sites", "names", "s:1"}  # s:1: what is known of the letter's site
     assert crawl.redis.client.hlen(f"{PREFIX}:req") == 1
     [letter] = crawl.store.dead_letters()[0]
     assert b"/p13" in letter.payload
