@@ -18,6 +18,7 @@ from scrapy_plus.middlewares.robots import RobotsTxt
 from scrapy_plus.middlewares.shared_jars import SharedJars
 from scrapy_plus.middlewares.site_paces import Manners, Rests, SitePaces
 from scrapy_plus.rules.judge import backoff
+from scrapy_plus.rules.scope import Scope, extensions
 from scrapy_plus.rules.throttle import AutoThrottle
 from scrapy_plus.stores import is_offline, pace_of
 from scrapy_plus.transport.base import Transport
@@ -73,6 +74,17 @@ def robots(settings: Settings, frontier: Frontier, stats: Stats) -> list[RobotsT
             count=stats.inc,
         )
     ]
+
+
+def scope(settings: Settings, spider: Any) -> Scope:
+    """The bounds of a spider's crawl, for who wants to know why a URL is not crawled."""
+    domains = getattr(spider, "allowed_domains", None) or ()
+    return Scope(
+        (domains,) if isinstance(domains, str) else tuple(domains),
+        settings.DEPTH_LIMIT,
+        settings.URLLENGTH_LIMIT,
+        extensions(settings.DENIED_EXTENSIONS),
+    )
 
 
 class Around(NamedTuple):

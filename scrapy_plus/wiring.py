@@ -177,6 +177,7 @@ def build_crawl(
         backoff_limit_seconds=settings.RETRY_BACKOFF_MAX_SECONDS,
         seeds_ahead=settings.START_REQUESTS_BUFFER,
         seeds=settings.ROLE != "slave",
+        depth_priority=settings.DEPTH_PRIORITY,
         attendants=[*store.attendants(str(spider.name), frontier, committer, settings), *exporters],
     )
     for policy in robots:
@@ -296,6 +297,8 @@ def _spider_defaults(settings: Settings) -> list[Any]:
         parts.append(made.UrlLength(settings.URLLENGTH_LIMIT))
     if settings.DEPTH_LIMIT:
         parts.append(made.Depth(settings.DEPTH_LIMIT))
+    if settings.DENIED_EXTENSIONS:
+        parts.append(made.Extensions(settings.DENIED_EXTENSIONS))
     return parts
 
 

@@ -102,6 +102,22 @@ AUTOTHROTTLE_TARGET_CONCURRENCY = manners(
     number(0.01),
 )
 
+# -- where the crawl goes ----------------------------------------------------------------------------------------------
+
+scope = partial(Option, group="Scope")
+
+DEPTH_PRIORITY = scope(
+    0,
+    "Taken from the priority of a request for each link that lies between it and the start: with 1 pages near the "
+    "start come first, with -1 those far from it.",
+    number(-1000, 1000, whole=True),
+)
+DENIED_EXTENSIONS = scope(
+    [],
+    'Endings of files that no link or redirect is followed to: ["pdf", "zip"]. LinkExtractor has its own list.',
+    names,
+)
+
 # -- redirects in pages ------------------------------------------------------------------------------------------------
 
 redirects = partial(Option, group="Redirects in pages")

@@ -20,6 +20,7 @@ from scrapy_plus.core.outcome import (
     CrawlSnapshot,
     Failure,
     Page,
+    count_dropped,
     count_failure,
     log_failure,
     refuse_hidden_requests,
@@ -67,6 +68,7 @@ class Crawl:
         backoff_limit_seconds: float = 60.0,
         seeds_ahead: int = 1000,
         seeds: bool = True,
+        depth_priority: int = 0,
         attendants: Sequence[Attendant] = (),
     ) -> None:
         self.spider = spider
@@ -86,6 +88,7 @@ class Crawl:
         self._seeder.on_stop = self.stop
         self._seeder.on_ready = lambda: self.on_ready()
         self._seeds = seeds
+        self._depth_priority = depth_priority
         self._seeding: gevent.Greenlet | None = None
         self._attendants = attendants
         self._has_crashed = False
@@ -237,10 +240,12 @@ class Crawl:
                 request.meta["depth"] = depth
             else:
                 request.meta = {"depth": depth}
+            if self._depth_priority:
+                request.priority -= depth * self._depth_priority
         try:
             return self._middlewares.process_request(request)
         except DropRequest as dropped:
-            self._count_dropped(request, dropped)
+            count_dropped(self.stats, log, request, dropped)
             return None
 
     def _store(self, page: Page) -> None:
@@ -252,14 +257,9 @@ class Crawl:
     # -- what did not go well -----------------------------------------------------------------------------------------
 
     def _drop(self, request: Request, dropped: DropRequest) -> None:
-        self._count_dropped(request, dropped)
+        count_dropped(self.stats, log, request, dropped)
         self.scheduler.delete_request(request)
         self._after_page(False)
-
-    def _count_dropped(self, request: Request, dropped: DropRequest) -> None:
-        log.debug("dropped %r: %s", request, dropped)
-        self.stats.inc("request_dropped_count")
-        self.stats.inc(f"request_dropped_reasons_count/{str(dropped).partition(':')[0] or 'unsaid'}")
 
     def _fail(self, request: Request, failure: BaseException, page: Page) -> None:
         verdict = self._judge(failure, request.retry_time, max_retries=self._retries_of(request), dice=random.random())

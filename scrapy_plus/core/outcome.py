@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scrapy_plus.core.stats import ErrorGroup, Stats
-from scrapy_plus.errors import CallbackFailed, HttpError
+from scrapy_plus.errors import CallbackFailed, DropRequest, HttpError
 from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.rules.judge import Bury, Finish, Retry, Verdict, describe
+from scrapy_plus.rules.scope import KINDS_IN_SCRAPY
 
 
 @dataclass(slots=True)
@@ -79,6 +80,16 @@ def refuse_hidden_requests(result: Any, name: str) -> None:
     )
     if is_hidden:
         raise TypeError(f"{name} yielded a {type(result).__name__} of results; write `yield from`")
+
+
+def count_dropped(stats: Stats, log: logging.Logger, request: Request, dropped: DropRequest) -> None:
+    """Counts what is not wanted by its kind, the first words of the reason, and under Scrapy's name if it has one."""
+    log.debug("dropped %r: %s", request, dropped)
+    kind = str(dropped).partition(":")[0] or "unsaid"
+    stats.inc("request_dropped_count")
+    stats.inc(f"request_dropped_reasons_count/{kind}")
+    if kind in KINDS_IN_SCRAPY:
+        stats.inc(KINDS_IN_SCRAPY[kind])
 
 
 def count_failure(

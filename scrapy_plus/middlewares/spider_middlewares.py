@@ -7,11 +7,12 @@ from typing import Any
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.depth import Depth
+from scrapy_plus.middlewares.extensions import Extensions
 from scrapy_plus.middlewares.httperror import HttpErrors
 from scrapy_plus.middlewares.offsite import Offsite
 from scrapy_plus.middlewares.url_length import UrlLength
 
-BUILT_IN = (HttpErrors, Offsite, UrlLength, Depth)
+BUILT_IN = (HttpErrors, Offsite, UrlLength, Depth, Extensions)
 """The order of the built-ins; the user's middlewares come after them in the list."""
 
 
@@ -20,7 +21,8 @@ class SpiderMiddleware:
 
     It is named in SPIDER_MIDDLEWARES and made without arguments, or by its class method `from_settings(settings)` if it
     has one; each spider gets one of its own. What the built-ins refuse does not come here: a request that is offsite,
-    too deep or too long. What they would refuse of the responses does come: they are asked after these.
+    too deep, too long or of a kind that is not wanted. What they would refuse of the responses does come: they are
+    asked after these.
 
     Requests and items that come out of callbacks go through in list order, responses that go in in reverse.
     """
@@ -39,4 +41,4 @@ class SpiderMiddleware:
         return item
 
 
-__all__ = ["BUILT_IN", "Depth", "HttpErrors", "Offsite", "SpiderMiddleware", "UrlLength"]
+__all__ = ["BUILT_IN", "Depth", "Extensions", "HttpErrors", "Offsite", "SpiderMiddleware", "UrlLength"]

@@ -150,6 +150,59 @@ def test_depth_is_counted_and_limited():
     assert [item["depth"] for item in result.items] == [0, 1, 2]
 
 
+ORDERS_BY_DEPTH = [(0, 1, "AXYB"), (2, 1, "AXBY"), (0, 0, "AXBY"), (-1, 0, "AXYB")]
+
+
+@pytest.mark.parametrize(("depth_priority", "own", "order"), ORDERS_BY_DEPTH)
+def test_pages_near_the_start_or_far_from_it_come_first(depth_priority, own, order):
+    links = {"A": "XB", "X": "Y"}
+
+    class Tree(ShopSpider):
+        start_urls = ["http://shop.test/A"]
+
+        def parse(self, response):
+            for name in links.get(response.url[-1], ""):
+                yield Request(f"http://shop.test/{name}", priority=own if name == "Y" else 0)
+
+    pages = FakeTransport({}, missing=200)
+    result = crawl(Tree, pages, DEPTH_PRIORITY=depth_priority, CONCURRENT_REQUESTS=1)
+    assert "".join(url[-1] for url in urls(result)) == order
+    assert result.stats["scheduler/enqueued"] == 4
+
+
+def test_a_redirect_is_as_deep_and_as_urgent_as_what_was_redirected():
+    class Tree(ShopSpider):
+        start_urls = [A]
+
+        def parse(self, response):
+            yield {"depth": response.meta.get("depth", 0), "priority": response.request.priority}
+            if response.url == A:
+                yield Request(B, priority=50)
+
+    pages = FakeTransport({A: b"x", B: Response(B, 302, {"Location": C}), C: b"x"})
+    result = crawl(Tree, pages, DEPTH_PRIORITY=10, REDIRECT_PRIORITY_ADJUST=0)
+    assert result.items == [{"depth": 0, "priority": 0}, {"depth": 1, "priority": 40}]
+
+
+def test_what_is_out_of_bounds_never_enters_the_queue_and_is_counted_under_scrapys_names():
+    class Bounded(ShopSpider):
+        allowed_domains = ["shop.test"]
+        start_urls = [A]
+
+        def parse(self, response):
+            for url in ("http://other.test/", A + "x" * 60, f"{A}.PDF", B):
+                yield Request(url)
+
+    pages = FakeTransport({A: b"x", B: b"x"})
+    result = crawl(Bounded, pages, URLLENGTH_LIMIT=60, DENIED_EXTENSIONS=["pdf"], DEPTH_LIMIT=1)
+    assert urls(result) == [A, B]
+    stats = result.stats
+    assert stats["scheduler/enqueued"] == 2
+    assert (stats["offsite/filtered"], stats["urllength/request_ignored_count"]) == (2, 2)
+    reasons = {name.rpartition("/")[2]: count for name, count in stats.items() if "dropped_reasons" in name}
+    assert reasons == {"offsite": 2, "url length": 2, "extension": 1, "depth": 2}
+
+
 # -- what goes wrong spoils only its own page --------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.default_headers import DefaultHeaders
 from scrapy_plus.middlewares.depth import Depth
 from scrapy_plus.middlewares.httperror import HttpErrors
-from scrapy_plus.middlewares.offsite import Offsite, is_below
+from scrapy_plus.middlewares.offsite import Offsite
 from scrapy_plus.middlewares.retry import RetryStatuses
 from scrapy_plus.middlewares.url_length import UrlLength
 
@@ -107,26 +107,6 @@ def test_requests_with_a_longer_url_are_dropped():
     UrlLength(0).process_request(Request("http://a.test/" + "x" * 9999))
     with pytest.raises(DropRequest, match="^url length: 21 is over 20"):
         UrlLength(20).process_request(Request("http://a.test/", params={"a": "1234"}))
-
-
-BELOW = [
-    ("a.test", ["a.test"], True),
-    ("www.a.test", ["a.test"], True),
-    ("ba.test", ["a.test"], False),
-    ("a.test", ["www.a.test"], False),
-    ("a.test", ["b.test", "A.test"], True),
-    ("a.test.", ["a.test"], True),
-    ("a.test", ["http://a.test/path", ""], True),
-    ("127.0.0.1", ["127.0.0.1:8000"], True),
-    ("a.test", [".a.test"], True),
-    ("xn--bcher-kva.test", ["bücher.test"], True),
-    ("b.test", [""], False),
-]
-
-
-@pytest.mark.parametrize(("host", "domains", "expected"), BELOW)
-def test_a_host_is_below_its_domain(host, domains, expected):
-    assert is_below(host, domains) is expected
 
 
 def allowed(url="http://b.test/", *, depth=1, domains=("a.test",), **fields):
