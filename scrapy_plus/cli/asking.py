@@ -23,7 +23,8 @@ from scrapy_plus.http.request import Request
 from scrapy_plus.http.secrets import redact
 from scrapy_plus.http.url import canonicalize, site
 from scrapy_plus.rules.lifecycle import State
-from scrapy_plus.wiring import identify_by
+from scrapy_plus.web_policies import scope
+from scrapy_plus.wiring import identify_by, spider_classes
 
 LETTERS_A_CALL = 200
 
@@ -50,15 +51,19 @@ def why_command(url: str, as_json: bool, spider: str | None, assignments: Pairs)
 
     Meant is the plain GET of the URL, as links lead to it; for another request give the id that `dead list` shows.
     """
-    with opened(spider, assignments) as (frontier, _, settings):
+    with opened(spider, assignments) as (frontier, crawl, settings):
         id = id_of(url, settings)
         where = frontier.locate(id)
-        facts = {"id": id.hex(), "state": str(where.state), **_details(where, frontier.now())}
+        bounds = scope(settings, spider_classes(settings).get(crawl))
+        refusal = bounds.why_not(url) if where.state is State.NEW and "://" in url else None
         if as_json:
-            click.echo(json.dumps(facts, ensure_ascii=False))
+            facts = {"id": id.hex(), "state": str(where.state), **_details(where, frontier.now())}
+            click.echo(json.dumps({**facts, "out_of_bounds": refusal}, ensure_ascii=False))
             return
         for line in _lines(url, where, frontier):
             click.echo(line)
+        if refusal:
+            click.echo(f"  no link to it is followed: {refusal}")
 
 
 def _details(where: Location, now: float) -> dict[str, Any]:

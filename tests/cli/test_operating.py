@@ -102,6 +102,29 @@ def test_why_takes_any_spelling_of_a_url_and_ids_too(crawl):
     assert wrong.exit_code == 2 and "not an http(s) URL" in wrong.stderr
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://other.test/", "offsite: other.test is neither one of the allowed_domains"),
+        (URL % "list.PDF", "extension: .pdf is one of DENIED_EXTENSIONS"),
+        (URL % ("x" * 200), "characters are more than URLLENGTH_LIMIT (150)"),
+        (URL % "f", None),
+    ],
+)
+def test_why_says_of_an_unknown_url_whether_links_to_it_are_followed(crawl, tmp_path, url, said):
+    (tmp_path / "settings.py").write_text(
+        "SPIDERS = ['spiders.Shop']\nDENIED_EXTENSIONS = ['pdf']\nURLLENGTH_LIMIT = 150\n"
+    )
+    (tmp_path / "spiders.py").write_text(
+        "from scrapy_plus import Spider\n\n\n"
+        "class Shop(Spider):\n    name = 'shop'\n    allowed_domains = ['shop.test']\n"
+    )
+    crawl.in_every_state()
+    told = crawl.say("why", url).stdout
+    assert ("no link to it is followed: " in told) == (said is not None) and (said or "") in told
+    assert (said or "None") in str(json.loads(crawl.say("why", url, "--json").stdout)["out_of_bounds"])
+
+
 # -- pause, resume, stop -----------------------------------------------------------------------------------------------
 
 
