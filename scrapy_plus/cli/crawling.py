@@ -80,7 +80,7 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
                     environment={"SCRAPY_PLUS_WORKERS": "0", "SCRAPY_PLUS_ROLE": "slave"},
                 )
             )
-        engine = build_engine(settings, names=names or None, arguments=dict(arguments), observers=observers)
+        engine = build_engine(settings, names=list(dict.fromkeys(names)) or None, arguments=dict(arguments), observers=observers)
         sys.exit(engine.start())
 
 

@@ -22,6 +22,12 @@ def test_a_finished_crawl_exits_with_0_and_all_named_spiders_ran(cli, project):
     assert sorted(item["spider"] for item in lines(done.stdout)) == ["first", "second"]
 
 
+def test_a_spider_that_is_named_twice_runs_once(cli, project):
+    done = cli("run", "first", "first", "-O", "-", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert [item["spider"] for item in lines(done.stdout)] == ["first"]
+
+
 def test_dead_letters_give_3_and_all_spiders_run_without_names(cli, project):
     done = cli("run", "-O", "-", cwd=project)
     assert done.returncode == 3, done.stderr
