@@ -80,7 +80,8 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
                     environment={"SCRAPY_PLUS_WORKERS": "0", "SCRAPY_PLUS_ROLE": "slave"},
                 )
             )
-        engine = build_engine(settings, names=list(dict.fromkeys(names)) or None, arguments=dict(arguments), observers=observers)
+        each = list(dict.fromkeys(names)) or None
+        engine = build_engine(settings, names=each, arguments=dict(arguments), observers=observers)
         sys.exit(engine.start())
 
 

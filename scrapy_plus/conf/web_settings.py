@@ -74,8 +74,8 @@ RETRY_AFTER_MAX_SECONDS = manners(
 )
 SLOWDOWN_MAX_DELAY = manners(
     60,
-    "A site that answers 429 or 503 is asked more slowly each time, up to this between two requests, and faster again "
-    "with each good answer; 0 does not slow down.",
+    "A site that answers 429, or 503 more than now and then, is asked more slowly each time, up to this between two "
+    "requests, and faster again with each good answer; 0 does not slow down.",
     number(0),
     unit="s",
 )

@@ -60,6 +60,7 @@ class Known:
     latency: Learned
     overload: Learned
     slow: float = 0.0
+    refusals: float = 0.0
     rests_until: float = 0.0
     stepped_at: float = float("-inf")
     looked_at: float = float("-inf")
@@ -131,13 +132,18 @@ class SitePaces:
             self._look(place, known)
         return known.slow > 0
 
-    def refused(self, place: str, wait_seconds: float) -> None:
-        """The site says that it is asked too much, and perhaps for how long it wants none of it."""
+    def refused(self, place: str, status: int, wait_seconds: float = 0.0) -> None:
+        """The site says that it is asked too much, and perhaps for how long it wants none of it.
+
+        A 503 now and then, as big sites give for single pages, is no reason to ask all of the site slowly.
+        """
         before = self._sites[place].overload.told if place in self._sites else 0.0
         known = self._meet(place)
         now = time.monotonic()
         rests = wait_seconds > 0 and known.rests_until < now + wait_seconds - LOOK_SECONDS
-        steps = self._overload_max_seconds > 0 and now - known.stepped_at >= STEP_SECONDS
+        known.refusals += 1.0
+        is_meant = throttle.is_sure(status, wait_seconds) or known.refusals >= throttle.ENOUGH
+        steps = self._overload_max_seconds > 0 and is_meant and now - known.stepped_at >= STEP_SECONDS
         if not rests and not steps:
             return
         facts = self._look(place, known)
@@ -160,8 +166,10 @@ class SitePaces:
             if self.auto is None or latency is None:
                 return
             known = self._meet(place)
-        if known.overload.here and status < 400:
-            known.overload.here = throttle.faster(known.overload.here)
+        if status < 400:
+            known.refusals = max(0.0, known.refusals - throttle.FORGIVEN)
+            if known.overload.here:
+                known.overload.here = throttle.faster(known.overload.here)
         if self.auto is not None and latency is not None:
             known.latency.here = self.auto.next_delay(known.latency.here, latency, is_good=status == 200)
         if known.overload.is_to_tell or known.latency.is_to_tell:
@@ -214,7 +222,7 @@ class Manners:
         if response.status_code in paces.statuses:
             wait = paces.wait_of(response)
             if wait or response.status_code in OVERLOADED:
-                paces.refused(site(request.url), wait)
+                paces.refused(site(request.url), response.status_code, wait)
         elif (started is not None or not paces.is_empty) and "cached" not in response.flags:
             latency = None if started is None else time.monotonic() - started
             paces.answered(site(request.url), response.status_code, latency)

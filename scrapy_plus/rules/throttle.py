@@ -11,6 +11,8 @@ OVERLOADED = frozenset({429, 503})
 """Statuses by which a site says that it is asked too much."""
 FIRST_STEP_SECONDS = 0.25
 UP, DOWN = 2.0, 0.9
+FORGIVEN, ENOUGH = 0.2, 3.0
+"""A good answer outweighs so much of a 503; so many that are not outweighed are the site's, not those of some pages."""
 NOTHING_SECONDS = 0.05
 """A delay below this is none."""
 NOTICEABLE = 0.2
@@ -33,6 +35,11 @@ def retry_after(value: str | None, now: float, limit_seconds: float) -> float:
     except (TypeError, ValueError, IndexError, OverflowError):
         return 0.0
     return min(max(0.0, at - now), limit_seconds)
+
+
+def is_sure(status: int, wait_seconds: float) -> bool:
+    """Whether a single refusal tells that the site is asked too much; a 503 without Retry-After may be of one page."""
+    return status == 429 or wait_seconds > 0
 
 
 def slower(delay: float, max_seconds: float) -> float:

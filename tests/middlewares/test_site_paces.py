@@ -93,7 +93,7 @@ def test_a_request_that_was_handed_out_before_the_pause_goes_back():
     request = Request(URL)
     request.lease = Lease(b"x" * 20, ("w", 1), b"", SITE)
     Rests(paces).process_request(request)
-    paces.refused(SITE, 30.0)
+    paces.refused(SITE, 503, 30.0)
     with pytest.raises(NotNow):
         Rests(paces).process_request(request)
     assert 29 < frontier.site_facts(SITE).pace.paused_until - frontier.now() <= 30
@@ -102,7 +102,7 @@ def test_a_request_that_was_handed_out_before_the_pause_goes_back():
 def test_the_longest_pause_counts():
     frontier = MemoryFrontier()
     frontier.set_site(SITE, paused_until=frontier.now() + 100)
-    SitePaces(frontier).refused(SITE, 5.0)
+    SitePaces(frontier).refused(SITE, 503, 5.0)
     assert frontier.site_facts(SITE).pace.paused_until - frontier.now() > 99
 
 
@@ -121,18 +121,29 @@ def slow_of(frontier) -> float:
 def test_refusals_slow_a_site_down_once_for_many_that_come_together(frontier, monkeypatch):
     paces = SitePaces(frontier)
     for _ in range(16):
-        paces.refused(SITE, 0.0)
+        paces.refused(SITE, 429)
     assert slow_of(frontier) == 0.25
     monkeypatch.setattr(site_paces, "STEP_SECONDS", 0.0)
-    paces.refused(SITE, 0.0)
+    paces.refused(SITE, 429)
     assert slow_of(frontier) == 0.5
 
 
 def test_of_two_processes_that_are_refused_together_one_slows_the_site_down(frontier):
     one, two = SitePaces(frontier), SitePaces(frontier)
-    one.refused(SITE, 0.0)
-    two.refused(SITE, 0.0)
+    one.refused(SITE, 429)
+    two.refused(SITE, 429)
     assert slow_of(frontier) == 0.25
+
+
+@pytest.mark.parametrize(("good_between", "is_slowed"), [(0, True), (1, True), (4, True), (5, False), (49, False)])
+def test_a_503_now_and_then_is_of_a_page_and_many_are_of_the_site(frontier, good_between, is_slowed):
+    paces, delays = SitePaces(frontier), set()
+    for _ in range(20):
+        paces.refused(SITE, 503)
+        delays.add(slow_of(frontier))
+        for _ in range(good_between):
+            paces.answered(SITE, 200, None)
+    assert (max(delays) > 0) is is_slowed
 
 
 def test_good_answers_bring_a_site_back_without_a_call_for_each(frontier, monkeypatch):
@@ -142,9 +153,9 @@ def test_good_answers_bring_a_site_back_without_a_call_for_each(frontier, monkey
     monkeypatch.setattr(frontier, "set_site", lambda *a, **k: (calls.append(k), set_site(*a, **k)))
     one, two = SitePaces(frontier), SitePaces(frontier)
     for _ in range(4):
-        one.refused(SITE, 0.0)
+        one.refused(SITE, 429)
     assert slow_of(frontier) == 2.0
-    two.refused(SITE, 0.0)
+    two.refused(SITE, 429)
     assert slow_of(frontier) == 2.0, "it hears that others saw to it"
     before, answers = len(calls), 0
     while slow_of(frontier):
@@ -157,7 +168,7 @@ def test_good_answers_bring_a_site_back_without_a_call_for_each(frontier, monkey
 
 def test_a_page_that_fails_does_not_make_a_site_faster(frontier):
     paces = SitePaces(frontier)
-    paces.refused(SITE, 0.0)
+    paces.refused(SITE, 429)
     for _ in range(50):
         paces.answered(SITE, 500, None)
     assert slow_of(frontier) == 0.25
@@ -179,7 +190,7 @@ def test_a_crawl_that_is_too_fast_for_a_site_ends_with_all_its_pages():
 
 def test_without_the_setting_nothing_slows_down(frontier):
     paces = SitePaces(frontier, overload_max_seconds=0)
-    paces.refused(SITE, 0.0)
+    paces.refused(SITE, 429)
     assert slow_of(frontier) == 0
 
 

@@ -265,7 +265,7 @@ def test_without_persistence_the_last_node_of_a_finished_crawl_takes_all_but_ite
         crawl.node(name)
     assert crawl.wait_for_exits() == [3, 3, 3]
     left = keys_of(crawl) - {"meta", "stats"}
-    assert left == {"items", "req", "dead", "why", "sites", "names", "s:1"}  # s:1: what is known of the letter's site
+    assert left == {"items", "req", "dead", "why", "sites", "names"}
     assert crawl.redis.client.hlen(f"{PREFIX}:req") == 1
     [letter] = crawl.store.dead_letters()[0]
     assert b"/p13" in letter.payload
