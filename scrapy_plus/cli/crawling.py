@@ -108,7 +108,7 @@ def run_command(
     """Crawl with all spiders of the project, or those that are named.
 
     `python main.py` is the same. Exit codes: 0 finished, 1 crashed, 2 wrong usage or settings, 3 finished with dead
-    letters, 130 or 143 stopped by a signal.
+    letters, 130, 143 or 129 stopped by a signal.
     """
     if fresh and again:
         raise UsageError("--fresh forgets what --again builds on; give one of them")

@@ -108,7 +108,8 @@ class Engine:
     def start(self) -> int:
         """Crawls to the end and returns the exit code: 0, 1 (crashed) or 3 (dead letters).
 
-        Raises SystemExit(130 or 143) after SIGINT or SIGTERM, when the pages in flight are finished or time is up.
+        Raises SystemExit(130, 143 or 129) after SIGINT, SIGTERM or SIGHUP (the terminal was closed), when the pages in
+        flight are finished or time is up.
         """
         self._reset()
         self.crawls = self._make_crawls()
@@ -208,6 +209,8 @@ class Engine:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """Once: stop gently. Twice: at once. It may come while a callback computes, so the hub is told from outside."""
+        if number == signal.SIGHUP and self.signals:
+            return  # who closes a terminal sends it once, and the shell in it once more
         self.signals.append(number)
         if len(self.signals) > 2:
             os._exit(EXIT_SIGNAL + number)
@@ -313,7 +316,10 @@ class Engine:
 
 
 class _Signals:
-    """SIGINT and SIGTERM lead to `handler` while this is open; only the main thread can hear them."""
+    """SIGINT, SIGTERM and SIGHUP lead to `handler` while this is open; only the main thread can hear them.
+
+    A SIGHUP that is ignored, as `nohup` does it, stays so.
+    """
 
     def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
         self._handler = handler
@@ -321,7 +327,8 @@ class _Signals:
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            is_hardened = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            for number in (signal.SIGINT, signal.SIGTERM, *(() if is_hardened else (signal.SIGHUP,))):
                 self._before[number] = signal.signal(number, self._handler)
 
     def __exit__(self, *_: object) -> None:

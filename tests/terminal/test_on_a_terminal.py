@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
@@ -9,12 +10,19 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
 
 BOOKSHOP = Path(__file__).parents[2] / "examples" / "bookshop"
+
+
+def enter_terminal() -> None:
+    """Makes the terminal that is standard error that of the process, so that it hears of its end."""
+    os.setsid()
+    fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 
 
 class Program:
@@ -30,6 +38,7 @@ class Program:
             stdin=slave,
             stdout=slave if stdout is None else stdout,
             stderr=slave,
+            preexec_fn=enter_terminal,
         )
         os.close(slave)
         self.text = ""
@@ -47,10 +56,16 @@ class Program:
         if not pattern:
             self.process.wait(10)
 
+    def hang_up(self) -> None:
+        """Closes the terminal."""
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
 
 
 @pytest.fixture
@@ -90,6 +105,28 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(program):
     assert is_cursor_shown(shop.text)
     assert "left in queue" in shop.text
     assert "Traceback" not in shop.text
+
+
+def test_a_terminal_that_is_closed_stops_the_crawl_with_its_pages_finished_and_stored(program, tmp_path):
+    shop = program()
+    shop.read_until(r"[1-9]\d* done")
+    shop.hang_up()
+    assert shop.process.wait(30) == 129
+    lines = (tmp_path / "books.jsonl").read_bytes().splitlines()
+    assert 0 < len(lines) < 1000
+    assert all(line.startswith(b'{"title": ') and line.endswith(b"}") for line in lines)
+
+
+def test_a_program_that_was_told_to_outlive_its_terminal_does(program, tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as of nohup
+    try:
+        shop = program()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    shop.read_until(r"[1-9]\d* done")
+    shop.hang_up()
+    assert shop.process.wait(60) == 0
+    assert len((tmp_path / "books.jsonl").read_bytes().splitlines()) == 1000
 
 
 def test_a_killed_process_leaves_the_cursor(program):
