@@ -21,6 +21,7 @@ from pathlib import Path
 
 import gevent
 
+from scrapy_plus.core.crawl import FINISHED
 from scrapy_plus.core.engine import EXIT_DEAD_LETTERS, EXIT_OK, EXIT_USAGE, Engine
 from scrapy_plus.core.started import read_started
 from scrapy_plus.errors import ScrapyPlusError
@@ -68,12 +69,13 @@ class Supervisor:
         self._greenlet = gevent.spawn(self._watch, engine)
 
     def closed(self, engine: Engine, exit_code: int) -> None:
-        """Waits until all workers have gone: by themselves at the end of the crawl, by a signal if this was stopped."""
+        """Waits until all workers have gone: by themselves at the end of the crawl, else by a signal."""
         if self._greenlet is not None:
             self._greenlet.kill()
-        if engine.signals:
-            self._signal(signal.Signals(engine.signals[0]))
-        deadline = time.monotonic() + GRACE_SECONDS + (engine.shutdown_seconds if engine.signals else 0)
+        deadline = time.monotonic() + GRACE_SECONDS
+        if engine.signals or any(crawl.finish_reason != FINISHED for crawl in engine.crawls):
+            self._signal(signal.Signals(engine.signals[0]) if engine.signals else signal.SIGTERM)
+            deadline += engine.shutdown_seconds
         while self._alive() and time.monotonic() < deadline and len(engine.signals) < 2:
             gevent.sleep(LOOK_SECONDS)
         self._signal(signal.SIGKILL)

@@ -11,6 +11,7 @@ import click
 from scrapy_plus.cli.asking import dead_group, forget_command, why_command
 from scrapy_plus.cli.base import Command
 from scrapy_plus.cli.bench import bench_command
+from scrapy_plus.cli.changing import drain_command, set_command
 from scrapy_plus.cli.crawling import crawl_command, list_command, run_command, runspider_command
 from scrapy_plus.cli.making import genspider_command, startproject_command
 from scrapy_plus.cli.operating import (
@@ -49,6 +50,8 @@ for command in (
     pause_command,
     resume_command,
     stop_command,
+    set_command,
+    drain_command,
     flush_command,
     doctor_command,
     settings_command,

@@ -18,6 +18,7 @@ def report(spider: str, frontier: RedisFrontier) -> dict[str, Any]:
     cursor, is_seeded = frontier.seed_cursor()
     nodes = [_node(node) for node in frontier.nodes()]
     now = frontier.now()
+    delay, limit = frontier.overridden_pace()
     return {
         "spider": spider,
         "crawl": frontier.keys.prefix,
@@ -31,6 +32,8 @@ def report(spider: str, frontier: RedisFrontier) -> dict[str, Any]:
         "seen": counts.seen,
         "done": counts.done,
         "pages_per_minute": sum(node["pages_per_minute"] for node in nodes),
+        "set_delay_seconds": delay,
+        "set_concurrency": limit,
         "sites": [_site(name, facts, now) for name, facts in _sites(frontier)],
         "nodes": nodes,
         "stats": frontier.stats(),
@@ -72,6 +75,8 @@ def report_lines(one: dict[str, Any]) -> Iterator[str]:
     yield f"{one['spider']}: {one['state']}, {seeding}, {one['pages_per_minute']:,} pages/min"
     places = ("queued", "leased", "delayed", "dead", "seen", "done")
     yield "  " + ", ".join(f"{one[place]:,} {place}" for place in places)
+    if one["set_delay_seconds"] is not None or one["set_concurrency"] is not None:
+        yield f"  set for all sites: {show_pace(one['set_delay_seconds'], one['set_concurrency'])}"
     for site in one["sites"]:
         yield f"  site {site['site']}: {', '.join(_of_site(site))}"
     for node in one["nodes"]:
@@ -79,6 +84,16 @@ def report_lines(one: dict[str, Any]) -> Iterator[str]:
         held = f"{node['leased']:,} leased" + (f", oldest {node['oldest_seconds']} s" if node["leased"] else "")
         who = f"{node['node'][:8]} ({node['role']}, {node['host']}, pid {node['pid']})"
         yield f"  node {who}: heard of {age} ago, {held}, {node['pages_per_minute']:,} pages/min"
+
+
+def show_pace(delay_seconds: float | None, limit: int | None) -> str:
+    """ "one every 2 s, 4 at a time"; None is not mentioned, 0 is no limit."""
+    parts = []
+    if delay_seconds is not None:
+        parts.append(f"one every {delay_seconds:g} s" if delay_seconds else "no delay")
+    if limit is not None:
+        parts.append(f"{limit} at a time" if limit else "any number at a time")
+    return ", ".join(parts)
 
 
 def _of_site(site: dict[str, Any]) -> Iterator[str]:

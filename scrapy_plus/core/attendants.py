@@ -154,7 +154,8 @@ class Keeper:
     def _turn(self, now: float) -> None:
         if now >= self._next_beat:
             self._next_beat = now + BEAT_SECONDS
-            self._frontier.beat(self._committer.worker, {**self._facts, **self._load(now)})
+            if self._frontier.beat(self._committer.worker, {**self._facts, **self._load(now)}):
+                self._committer.drain()
         if now >= self._next_reap:
             # A little apart from the others': one that finds something is enough.
             self._next_reap = now + REAP_SECONDS * random.uniform(0.7, 1.0)

@@ -92,6 +92,7 @@ class Committer:
         self.lost: set[bytes] = set()
         self.settled = 0
         self.state = "running"
+        self.is_draining = False
         self.wait_seconds: float | None = None
         self.failure: FrontierError | None = None
         self.on_news: Callable[[], None] = lambda: None
@@ -272,6 +273,12 @@ class Committer:
             if self.frontier.finish():
                 self.state = "finished"
         self.on_news()
+
+    def drain(self) -> None:
+        """This process is to finish what it holds, and to go; others do the rest."""
+        if not self.is_draining:
+            self.is_draining = True
+            self.on_news()
 
     def poke(self) -> None:
         """There may be something new in the store: ask at once."""

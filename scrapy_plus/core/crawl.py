@@ -40,7 +40,7 @@ from scrapy_plus.rules.judge import Retry, judge
 
 log = logging.getLogger("scrapy_plus.crawl")
 
-FINISHED = "finished"
+FINISHED, DRAINED = "finished", "drained"
 START_ERROR = "start_error"
 FAR_LOOK_SECONDS = 1.0
 END_SECONDS = 2.0
@@ -139,6 +139,8 @@ class Crawl:
         if committer.failure is not None:
             log.error("the crawl of %s ends: %s", self.spider.name, committer.failure)
             self.crash()
+        elif committer.is_draining:
+            self.stop(DRAINED)
         elif committer.state == "stopped":
             self.stop("stopped")
         elif committer.state == FINISHED:

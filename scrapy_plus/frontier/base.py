@@ -341,8 +341,12 @@ class Frontier(ABC):
     # -- nodes --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def beat(self, worker: str, facts: Mapping[str, str]) -> None:
-        """The node of this worker lives, and this is to be known of it."""
+    def beat(self, worker: str, facts: Mapping[str, str]) -> bool:
+        """The node of this worker lives, and this is to be known of it. Answers whether it is to leave (`drain`)."""
+
+    @abstractmethod
+    def drain(self, worker: str) -> bool:
+        """Asks a node to finish what it holds and to leave: its beats are told so. False if there is no such node."""
 
     @abstractmethod
     def nodes(self) -> list[Node]:

@@ -292,6 +292,7 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             (ready if self._take_back(id, started, now) else dead).append(id)
         if worker is not None:
             self._nodes.pop(worker, None)
+            self._leaving.discard(worker)
             self._given.pop(worker, None)
             self._reports.pop(worker, None)
         return ready, dead
@@ -388,8 +389,15 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         known.facts = {name: value for name, value in {**known.facts, **(facts or {})}.items() if value}
         self._queues.place(known, now)
 
-    def beat(self, worker: str, facts: Mapping[str, str]) -> None:
+    def beat(self, worker: str, facts: Mapping[str, str]) -> bool:
         self._nodes[worker] = (dict(facts), self._begin())
+        return worker in self._leaving
+
+    def drain(self, worker: str) -> bool:
+        self._begin()
+        if worker in self._nodes:
+            self._leaving.add(worker)
+        return worker in self._nodes
 
     def now(self) -> float:
         self._now = max(self._now, self._clock())

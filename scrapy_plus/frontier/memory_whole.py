@@ -40,6 +40,7 @@ class MemoryWhole:
         self._given: dict[str, Given] = {}
         self._reports: dict[str, Report] = {}
         self._nodes: dict[str, tuple[Mapping[str, str], float]] = {}
+        self._leaving: set[str] = set()
         self._stats: Counter[str] = Counter()
         self._items: list[bytes] = []
         self._arrivals = 0

@@ -364,8 +364,24 @@ class RedisFrontier(RedisLooking, Frontier):
         pairs = [part for name, value in given.items() if value is not None for part in (name, value)]
         self._run("set_site", site, *pairs)
 
-    def beat(self, worker: str, facts: Mapping[str, str]) -> None:
-        self._run("beat", worker, wire.pack_facts(facts))
+    def set_pace(self, *, delay_seconds: float | None = None, limit: int | None = None, resets: bool = False) -> None:
+        """Sets the pace of all sites that have none of their own, above the settings of the nodes, at once and for all.
+
+        It holds until it is set again or reset, or the crawl is flushed. O(sites + leases), some sites a call.
+        """
+        given: dict[str, Argument | None] = {
+            "set_delay": None if delay_seconds is None else wire.ms(delay_seconds),
+            "set_limit": limit,
+        }
+        pairs = [(name, "" if value is None else value) for name, value in given.items() if value is not None or resets]
+        sites = self._run("set_pace", *(part for pair in pairs for part in pair))[1]
+        redis_mending.place_sites(self, sites)
+
+    def beat(self, worker: str, facts: Mapping[str, str]) -> bool:
+        return bool(self._run("beat", worker, wire.pack_facts(facts))[1])
+
+    def drain(self, worker: str) -> bool:
+        return bool(self._run("drain", worker)[1])
 
     def close(self) -> None:
         self.server.close()

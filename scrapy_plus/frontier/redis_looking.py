@@ -15,7 +15,6 @@ from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.server import Server
 from scrapy_plus.frontier.stored_items import read_items
 from scrapy_plus.rules.lifecycle import State
-from scrapy_plus.rules.pace import Pace
 
 SITES_LOOKED_AT = 1000
 _LETTERS = {State.READY: "r", State.LEASED: "l", State.DELAYED: "d", State.DEAD: "x"}
@@ -26,15 +25,14 @@ class RedisLooking:
 
     keys: Keys
     server: Server
-    _pace: Pace
     _run: Callable[..., Any]
 
     def _read(self, command: Callable[[redis.Redis], Any]) -> Any:
         return self.server.call(lambda: command(self.server.client))
 
     def site_facts(self, site: str) -> SiteFacts:
-        queued, flat = self._run("site_facts", site)
-        return wire.read_site(queued, dict(zip(flat[::2], flat[1::2], strict=True)), self._pace)
+        queued, flat, usual = self._run("site_facts", site)
+        return wire.read_site(queued, dict(zip(flat[::2], flat[1::2], strict=True)), usual)
 
     def sites(self, limit: int = 20) -> list[tuple[str, SiteFacts]]:
         """Of at most about a thousand sites those with most requests waiting: a display must not stop the crawl."""
@@ -115,6 +113,11 @@ class RedisLooking:
             for worker, at_ms in beats
             if now - at_ms / 1000 < 3600
         ]
+
+    def overridden_pace(self) -> tuple[float | None, int | None]:
+        """Delay in seconds and limit that an operator set for all sites; None for what was not set."""
+        delay, limit = self._read(lambda client: client.hmget(self.keys.meta, ["set_delay", "set_limit"]))
+        return None if delay is None else int(delay) / 1000, None if limit is None else int(limit)
 
     def counts(self) -> Counts:
         bodies, leased, delayed, dead, seen, done = self._run("counts")

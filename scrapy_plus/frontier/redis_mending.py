@@ -112,12 +112,17 @@ def repair(frontier: Mendable) -> int:
     homeless = 0
     for ids in _ids(frontier, keys.req):
         homeless += frontier._run("mend", len(ids), *_with_members(ids))[1]
-    for first in range(1, last_site + 1, SITES_A_CALL):
-        frontier._run("mend_sites", first, min(last_site, first + SITES_A_CALL - 1))
+    place_sites(frontier, last_site)
     frontier._run("mend_seen", "-")
     size, split = frontier._read(lambda client: client.hmget(keys.meta, ["size", "split"]))
     frontier._run("mend_seen", "count" if int(size) + int(split) <= BUCKETS_A_CALL else _seen(frontier))
     return homeless
+
+
+def place_sites(frontier: Mendable, last_site: int) -> None:
+    """Puts every site where its queue, its slots in use and its pace say that it belongs."""
+    for first in range(1, last_site + 1, SITES_A_CALL):
+        frontier._run("mend_sites", first, min(last_site, first + SITES_A_CALL - 1))
 
 
 def _drop(frontier: Mendable, index: str) -> None:

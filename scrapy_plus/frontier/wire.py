@@ -12,6 +12,7 @@ from scrapy_plus.rules.pace import Pace
 
 Argument = bytes | str | int | float
 ID_BYTES = 20
+PACE_FIELDS = ("delay", "limit", "jitter", "slow", "gated")
 HEADER_BYTES = 13
 """What stands before a payload in the backup hash: a version, the sort score (8 bytes) and the site's number (4)."""
 PRIORITY_LIMIT = 1000
@@ -112,19 +113,20 @@ def read_dead(id: bytes, at_ms: float, value: bytes | None, why: bytes | None) -
     return DeadLetter(id, payload, text(reason), int(attempts), int(lost), int(status), at_ms / 1000)
 
 
-def read_site(queued: int, fields: Mapping[bytes, bytes], default: Pace) -> SiteFacts:
-    known = {text(name): value for name, value in fields.items()}
+def read_site(queued: int, fields: Mapping[bytes, bytes], usual: Sequence[bytes]) -> SiteFacts:
+    """`usual` is the crawl's delay, limit, jitter, slowness and gate, for what the site's own fields do not say."""
+    known = {**dict(zip(PACE_FIELDS, usual, strict=True)), **{text(name): value for name, value in fields.items()}}
 
-    def number(name: str, otherwise: float) -> float:
-        return float(known[name]) if name in known else otherwise
+    def number(name: str) -> float:
+        return float(known.get(name, 0))
 
     pace = Pace(
-        number("delay", ms(default.delay_seconds)) / 1000,
-        int(number("limit", default.limit)),
-        number("paused", 0.0) / 1000,
-        number("jitter", default.jitter),
-        number("slow", ms(default.slow_seconds)) / 1000,
-        number("gated", default.is_gated) == 1,
+        number("delay") / 1000,
+        int(number("limit")),
+        number("paused") / 1000,
+        number("jitter"),
+        number("slow") / 1000,
+        number("gated") == 1,
     )
     facts = {name[5:]: text(value) for name, value in known.items() if name.startswith("fact:")}
-    return SiteFacts(pace, number("next", 0.0) / 1000, int(number("busy", 0)), queued, facts)
+    return SiteFacts(pace, number("next") / 1000, int(number("busy")), queued, facts)

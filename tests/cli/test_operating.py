@@ -125,6 +125,59 @@ def test_why_says_of_an_unknown_url_whether_links_to_it_are_followed(crawl, tmp_
     assert (said or "None") in str(json.loads(crawl.say("why", url, "--json").stdout)["out_of_bounds"])
 
 
+# -- set, drain -------------------------------------------------------------------------------------------------------
+
+
+def test_set_changes_the_pace_of_all_sites_until_it_is_reset(crawl):
+    crawl.in_every_state()
+    answer = crawl.say("set", "--delay", "2.5", "--concurrency", "4")
+    assert answer.exit_code == 0 and "shop: all sites: one every 2.5 s, 4 at a time" in answer.stderr
+    lines = crawl.say("status").stdout.splitlines()
+    assert "  set for all sites: one every 2.5 s, 4 at a time" in lines
+    assert any("site http://shop.test:80: 1 queued, 1 in flight of 4, one every 2.5 s" in line for line in lines)
+    assert "all sites: no delay, 4 at a time" in crawl.say("set", "--delay", "0").stderr
+    assert "all sites: as the settings say" in crawl.say("set", "--reset").stderr
+    assert json.loads(crawl.say("status", "--json").stdout)["set_concurrency"] is None
+
+
+def test_set_changes_the_pace_of_one_site_and_leaves_the_others(crawl):
+    crawl.in_every_state()
+    assert "http://shop.test:80: one every 3 s" in crawl.say("set", "--site", URL % "any", "--delay", "3").stderr
+    crawl.say("set", "--delay", "1")
+    assert crawl.frontier.site_facts("http://shop.test:80").pace.delay_seconds == 3
+    assert crawl.frontier.site_facts("http://other.test:80").pace.delay_seconds == 1
+    crawl.say("set", "--site", URL % "any", "--reset")
+    assert crawl.frontier.site_facts("http://shop.test:80").pace.delay_seconds == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say what to set: --delay SECONDS, --concurrency N or --reset"),
+        (["--site", "http://shop.test/"], "say what to set"),
+        (["--delay", "-1"], "-1.0 is not in the range"),
+        (["--site", "shop", "--delay", "1"], "'shop'"),
+    ],
+)
+def test_set_says_what_is_wrong_and_changes_nothing(crawl, words, said):
+    crawl.in_every_state()
+    answer = crawl.say("set", *words)
+    assert answer.exit_code == 2 and said in answer.stderr
+    assert crawl.frontier.overridden_pace() == (None, None)
+
+
+def test_drain_asks_the_node_that_a_beginning_of_its_name_tells(crawl):
+    crawl.in_every_state()
+    for name in ("abc1", "abd2", "xyz"):
+        crawl.frontier.beat(name, {"host": "h", "pid": "7"})
+    answer = crawl.say("drain", "abd")
+    assert answer.exit_code == 0 and "shop: abd2 (h, pid 7) ends when its pages in flight are finished" in answer.stderr
+    assert [crawl.frontier.beat(name, {}) for name in ("abc1", "abd2", "xyz")] == [False, True, False]
+    for name, said in (("ab", "several nodes begin with 'ab'"), ("q", "no node begins with 'q'; there are: ")):
+        answer = crawl.say("drain", name)
+        assert answer.exit_code == 2 and said in answer.stderr
+
+
 # -- pause, resume, stop -----------------------------------------------------------------------------------------------
 
 

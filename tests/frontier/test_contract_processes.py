@@ -490,6 +490,21 @@ def test_a_worker_that_was_reaped_is_no_node_any_more(frontier):
     assert frontier.nodes() == []
 
 
+def test_a_node_that_is_to_leave_hears_of_it_with_each_beat_until_it_is_gone(frontier):
+    assert not frontier.beat("w", {}) and not frontier.beat("other", {})
+    assert frontier.drain("w")
+    assert frontier.beat("w", {}) and frontier.beat("w", {}), "also if it did not hear the first answer"
+    assert not frontier.beat("other", {})
+    assert [node.worker for node in frontier.nodes()] in (["other", "w"], ["w", "other"])
+    frontier.reap(worker="w")
+    assert not frontier.beat("w", {}), "a new process of that name stays"
+
+
+def test_nobody_is_asked_to_leave_who_is_not_there(frontier):
+    assert not frontier.drain("w")
+    assert not frontier.beat("w", {}) and [node.worker for node in frontier.nodes()] == ["w"]
+
+
 def test_flush_is_refused_while_a_node_lives(frontier, clock):
     frontier.offer([record("a")])
     frontier.beat("w", {})

@@ -127,6 +127,7 @@ def test_a_node_that_is_forgotten_leaves_nothing_behind(redis_client):
     clock = Clock()
     frontier = redis_frontier(redis_client, clock)
     frontier.beat("old", {"n": "1"})
+    assert frontier.drain("old")
     clock.advance(3601)
     frontier.beat("new", {"n": "2"})
     assert redis_client.zrange(frontier.keys.nodes, 0, -1) == [b"new"]

@@ -255,6 +255,10 @@ class Twins(RuleBasedStateMachine):
     def beat(self, worker):
         self.both("beat", worker, {"n": worker})
 
+    @rule(worker=WORKERS)
+    def drain(self, worker):
+        self.both("drain", worker)
+
     @rule(worker=WORKERS, seconds=st.integers(0, 9))
     def hold_seeding(self, worker, seconds):
         self.both("hold_seeding", worker, seconds)

@@ -70,7 +70,7 @@ class Crawl:
 
     @property
     def store(self) -> RedisFrontier:
-        return RedisFrontier(self.redis.client, PREFIX, lease_seconds=LEASE_SECONDS)
+        return RedisFrontier(self.redis.client, PREFIX, joins=True)
 
     def fact(self, name: str) -> str:
         """A field of the crawl's own record."""
@@ -210,6 +210,26 @@ def test_no_slave_starves_while_another_has_all_the_work(crawl):
         gevent.sleep(0.02)
     assert crawl.wait_for_exits() == [0] * 4
     assert len(held) == 3 and min(held.values()) > max(held.values()) / 3, (held, looks)
+
+
+def node_of(crawl: Crawl, pid: int) -> str:
+    """The name that a process has among the nodes, once it beats."""
+    return next((one.worker for one in crawl.store.nodes() if one.facts.get("pid") == str(pid)), "")
+
+
+@pytest.mark.parametrize("words", [["slave"], ["master", "--workers", "2"]], ids=["slave", "supervisor"])
+def test_a_node_that_is_drained_finishes_its_pages_and_leaves_the_rest_to_the_others(crawl, words):
+    crawl.open(500, DOWNLOAD_DELAY=0.01)
+    crawl.node("master"), crawl.node("slave")
+    leaving = crawl.node("leaving", *words)
+    crawl.wait(lambda: node_of(crawl, leaving.process.pid) != "" and crawl.done > 20)
+    assert crawl.store.drain(node_of(crawl, leaving.process.pid))
+    crawl.wait(lambda: leaving.exit_code is not None, 20.0)
+    assert leaving.exit_code == 0 and crawl.fact("state") == "running", crawl.logs()
+    assert node_of(crawl, leaving.process.pid) == ""
+    assert crawl.wait_for_exits() == [0, 0, 0]
+    crawl.check_nothing_lost()
+    assert crawl.refetches() == 0
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

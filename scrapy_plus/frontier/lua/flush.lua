@@ -12,6 +12,6 @@ local trash = call('HGET', META, 'trash') or ''
 call('HSET', META, 'trash', trash .. old .. ' ' .. (SIZE + SPLIT) .. ' ' .. (call('HGET', META, 'sites') or '0') .. ';')
 for _, key in ipairs({ REQ, OPEN, PACED, WAITING, ALONE, LEASES, OWNER, DELAYED, DEAD, WHY, RETRY, LOST, LAST, STARTED,
   SITES, NAMES, NODES, FACTS, STATS, ITEMS }) do call('UNLINK', key) end
-call('HDEL', META, 'seq', 'seen', 'done', 'cursor', 'seeded', 'last_seed', 'again', 'keeps_items')
+call('HDEL', META, 'seq', 'seen', 'done', 'cursor', 'seeded', 'last_seed', 'again', 'keeps_items', 'set_delay', 'set_limit')
 call('HSET', META, 'size', 4096, 'split', 0, 'state', 'running')
 return { stamp(), 0, 0 }

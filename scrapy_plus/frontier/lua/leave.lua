@@ -2,7 +2,5 @@
 -- O(log nodes).
 local refusal = begin(true)
 if refusal then return refusal end
-local worker = arg()
-for _, key in ipairs({ FACTS, LAST, STARTED }) do call('HDEL', key, worker) end
-call('ZREM', NODES, worker)
+forget_node(arg())
 return { stamp() }

@@ -79,6 +79,10 @@ end
 
 local function lend_from(n, rival, room, worker, base, leases, dice)
   local queue, s, ids = P .. ':q:' .. n, site(n), {}
+  if room <= 0 then -- its pace was changed a moment ago, and it stands where the old one put it
+    place(n)
+    return 0
+  end
   local entries = call('ZRANGE', queue, 0, min(room, LENT_AT_ONCE) - 1, 'WITHSCORES')
   for i = 1, #entries, 2 do
     if i > 1 and tonumber(entries[i + 1]) > rival then break end

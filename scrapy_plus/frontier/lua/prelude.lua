@@ -18,10 +18,12 @@ local NODES, FACTS = P .. ':nodes', P .. ':facts'              -- zset worker by
 local STATS = P .. ':stats'
 
 local known = call('HMGET', META, 'state', 'now', 'called', 'epoch', 'version', 'order', 'delay', 'limit', 'jitter',
-  'lease', 'max_lost', 'grace', 'hold', 'seen', 'size', 'split', 'fill', 'items_as', 'items_key', 'slow', 'gated')
+  'lease', 'max_lost', 'grace', 'hold', 'seen', 'size', 'split', 'fill', 'items_as', 'items_key', 'slow', 'gated',
+  'set_delay', 'set_limit')
 if not known[1] then return redis.error_reply('NOCRAWL ' .. P) end
 local STATE, EPOCH, VERSION, ORDER = known[1], known[4], known[5], known[6]
-local DELAY, LIMIT, JITTER = tonumber(known[7]), tonumber(known[8]), tonumber(known[9])
+local DELAY, LIMIT = tonumber(known[22] or known[7]), tonumber(known[23] or known[8]) -- what an operator set, or the settings
+local JITTER = tonumber(known[9])
 local SLOW, GATED = tonumber(known[20]) or 0, known[21] or '0'
 local LEASE, MAX_LOST, GRACE = tonumber(known[10]), tonumber(known[11]), tonumber(known[12])
 local HOLD = tonumber(known[13]) or 0
@@ -67,6 +69,16 @@ end
 local function set_state(state)
   STATE = state
   call('HSET', META, 'state', state)
+end
+
+local function drain_of(worker) -- what FACTS holds of a node that is to leave
+  return 'drain:' .. worker
+end
+
+local function forget_node(worker)
+  for _, key in ipairs({ FACTS, LAST, STARTED }) do call('HDEL', key, worker) end
+  call('HDEL', FACTS, drain_of(worker))
+  call('ZREM', NODES, worker)
 end
 
 -- sites -------------------------------------------------------------------------------------------------------------------
