@@ -375,13 +375,13 @@ class RedisFrontier(RedisLooking, Frontier):
         }
         pairs = [(name, "" if value is None else value) for name, value in given.items() if value is not None or resets]
         sites = self._run("set_pace", *(part for pair in pairs for part in pair))[1]
-        redis_mending.place_sites(self, sites)
+        redis_mending.place_sites(self, int(sites))
 
     def beat(self, worker: str, facts: Mapping[str, str]) -> bool:
         return bool(self._run("beat", worker, wire.pack_facts(facts))[1])
 
     def drain(self, worker: str) -> bool:
-        return bool(self._run("drain", worker)[1])
+        return bool(self._run("drain", worker)[1] == 1)
 
     def close(self) -> None:
         self.server.close()

@@ -366,6 +366,8 @@ def test_when_memory_is_full_a_crawl_can_be_looked_after(redis_client, frontier)
         frontier.beat("w", {"pid": "1"})
         frontier.set_state("paused")
         frontier.set_site(SITE, limit=3)
+        frontier.set_pace(limit=2)
+        assert frontier.drain("w")
         assert frontier.hold_seeding("w", 5)
         assert [lost.id in ids for ids in frontier.reap(worker="w")] == [True, False]
         assert frontier.audit() == []

@@ -4,5 +4,5 @@ local refusal = begin(true)
 if refusal then return refusal end
 local worker = arg()
 if not call('ZSCORE', NODES, worker) then return { stamp(), 0 } end
-call('HSET', FACTS, drain_of(worker), 1)
+call('HSET', FACTS, drain_of(worker), '')
 return { stamp(), 1 }

@@ -6,4 +6,4 @@ if refusal then return refusal end
 for i = 1, #ARGV, 2 do
   if ARGV[i + 1] == '' then call('HDEL', META, ARGV[i]) else call('HSET', META, ARGV[i], ARGV[i + 1]) end
 end
-return { stamp(), tonumber(call('HGET', META, 'sites')) or 0 }
+return { stamp(), call('HGET', META, 'sites') or '0' }
