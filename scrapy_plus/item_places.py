@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.errors import SettingsError
 from scrapy_plus.frontier.base import Frontier
-from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.pipelines.export import Export, Exporter
 from scrapy_plus.pipelines.feeds import Feed, build_feeds
 from scrapy_plus.pipelines.redis_items import RedisPipeline, SoonKnown
-from scrapy_plus.stores import MemoryStore, RedisStore
+from scrapy_plus.stores import MemoryStore
+
+if TYPE_CHECKING:
+    from scrapy_plus.frontier.redis import RedisFrontier
+    from scrapy_plus.redis_store import RedisStore
 
 
 @dataclass(slots=True)
@@ -39,20 +42,21 @@ def item_places(
     A process that knows of no file does so too if another one of the crawl wants a file.
     """
     encoders = [part for part in parts if hasattr(part, "encode_items")]
-    if not isinstance(frontier, RedisFrontier):
+    if isinstance(store, MemoryStore):
         if encoders:
             raise SettingsError(
                 f"PIPELINES: {type(encoders[0]).__name__} needs a crawl that is kept in Redis; set SCHEDULER_PERSIST = "
                 "True or a ROLE, or write the items to a file (FEEDS)"
             )
         return [*parts, *_feeds(settings, files)], []
+    kept = cast("RedisFrontier", frontier)
     for part in encoders:
-        part.place = frontier.keys.items
-    riders = [] if encoders else [RedisPipeline(is_wanted=SoonKnown(frontier.keeps_items))]
+        part.place = kept.keys.items
+    riders = [] if encoders else [RedisPipeline(is_wanted=SoonKnown(kept.keeps_items))]
     if settings.ROLE == "slave" or not settings.FEEDS:
         return [*parts, *riders], []
     own = store.frontier(str(spider.name), settings)
-    return [*parts, *riders], [Exporter(own, frontier.keys.prefix, _exports(settings, files), spider.stats)]
+    return [*parts, *riders], [Exporter(own, kept.keys.prefix, _exports(settings, files), spider.stats)]
 
 
 def _feeds(settings: Settings, files: Files) -> list[Feed]:

@@ -13,8 +13,8 @@ from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import Undecodable, UsageError
 from scrapy_plus.http.codec import decode, encode
 from scrapy_plus.http.request import Request
+from scrapy_plus.redis_store import RedisStore
 from scrapy_plus.rules.fingerprint import FINGERPRINT_BYTES
-from scrapy_plus.stores import RedisStore
 from scrapy_plus.wiring import build_scheduler, identify_by, make_spider, spider_classes
 
 log = logging.getLogger("scrapy_plus.backup")

@@ -1,46 +1,27 @@
-"""Which store a crawl lives in, and what each of its processes does beside the pages: memory, or a Redis for many."""
+"""Which store a crawl lives in, and how its sites are asked at first."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scrapy_plus.conf.redis_address import (
-    RedisAddress,
-    before_tag,
-    items_key,
-    parse_redis_url,
-    project_name,
-    redis_address,
-)
 from scrapy_plus.conf.settings import Settings
-from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
+from scrapy_plus.core.attendants import Attendant
 from scrapy_plus.core.committer import Committer
-from scrapy_plus.core.started import StartedFile
-from scrapy_plus.embedded import EmbeddedRedis, open_embedded
 from scrapy_plus.errors import NodesAlive, UsageError
 from scrapy_plus.frontier.base import Frontier
-from scrapy_plus.frontier.keys import crawl_prefix
 from scrapy_plus.frontier.memory import MemoryFrontier
-from scrapy_plus.frontier.redis import RedisFrontier
-from scrapy_plus.frontier.stored_items import StoredItems
 from scrapy_plus.http.url import host_of
-from scrapy_plus.redis_client import check_server, make_client, redis_errors
 from scrapy_plus.rules.pace import Pace
+
+if TYPE_CHECKING:
+    from scrapy_plus.redis_store import RedisStore
 
 log = logging.getLogger("scrapy_plus.store")
 
 JITTER = 0.5
-PREFETCH = 2
-"""Leases kept ready, in pages worked on at a time: less leaves workers waiting, more breaks the order of the crawl."""
-RENEWALS_A_LEASE = 3
-WATCH_SECONDS = 10.0
-"""How long somebody at a terminal waits for a Redis that is away."""
-CRAWLS_FOUND = 1000
 NODE = "SCRAPY_PLUS_NODE"
 STARTED = "SCRAPY_PLUS_STARTED"
 """The environment variables in which a supervisor gives a worker process its name, and where to tell what it does."""
@@ -49,6 +30,8 @@ STARTED = "SCRAPY_PLUS_STARTED"
 def open_store(settings: Settings) -> MemoryStore | RedisStore:
     """The store that ROLE and SCHEDULER_PERSIST ask for: any role, or persistence, needs a Redis."""
     if settings.ROLE or settings.SCHEDULER_PERSIST:
+        from scrapy_plus.redis_store import RedisStore  # a crawl in memory need not load a client for Redis
+
         return RedisStore(settings)
     if settings.SCHEDULER_SEED_AGAIN:
         raise UsageError("--again needs a crawl that was kept: set SCHEDULER_PERSIST = True")
@@ -137,133 +120,3 @@ class MemoryStore:
 
     def close(self) -> None:
         return None
-
-
-class RedisStore:
-    """The Redis that the settings name, else one of the project's own, started here if nobody has.
-
-    Raises: SettingsError or UsageError in one line each for a server that is wrong, too old or not there.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        address, notes = redis_address(settings.as_dict())
-        self._embedded: EmbeddedRedis | None = None
-        self._started: StartedFile | None = None
-        folder = settings.project_dir or Path.cwd()
-        if address is None:
-            address = self._start_embedded(folder)
-        self._address: RedisAddress = address
-        self._before, more = before_tag(settings.as_dict())
-        for note in (*notes, *more):
-            log.warning("%s", note)
-        self._project = project_name(settings.PROJECT_NAME, folder, is_embedded=self._embedded is not None)
-        self._job: str = settings.JOB
-        if NODE not in os.environ:
-            self._look_at_server()
-
-    def _look_at_server(self) -> None:
-        """Not for a supervisor's worker: a Redis that is away as it starts was there before, and is waited for."""
-        client = make_client(self._address)
-        for line in check_server(client):
-            log.warning("%s", line)
-        client.close()
-
-    def _start_embedded(self, folder: Path) -> RedisAddress:
-        self._embedded = open_embedded(folder)
-        return parse_redis_url(self._embedded.url)
-
-    def frontier(self, spider_name: str, settings: Settings) -> RedisFrontier:
-        """The crawl of this spider, over a connection of its own; a Redis of the project's own is kept alive."""
-        frontier = self._connect(spider_name, settings)
-        if self._embedded is not None:
-            frontier.server.on_away = self._embedded.ensure
-        return frontier
-
-    def join(self, spider_name: str, settings: Settings) -> RedisFrontier:
-        """The crawl of this spider for a program that puts requests in beside its nodes, or before there are any."""
-        return self._connect(spider_name, settings, joins=True)
-
-    def _connect(self, spider_name: str, settings: Settings, *, joins: bool = False) -> RedisFrontier:
-        prefix = self._prefix(spider_name)
-        return RedisFrontier(
-            make_client(self._address),
-            prefix,
-            order=settings.SCHEDULER_QUEUE_CLASS,
-            pace=pace_of(settings),
-            lease_seconds=settings.LEASE_SECONDS,
-            max_lost=settings.MAX_LOST,
-            retry_seconds=settings.REDIS_RETRY_SECONDS or float("inf"),
-            items_as=settings.ITEMS_AS,
-            items_key=items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=settings.JOB),
-            keeps_items=bool(settings.FEEDS) and not joins,
-            joins=joins,
-        )
-
-    def watch(self, spider_name: str, settings: Settings) -> RedisFrontier:
-        """The crawl of this spider for somebody who looks at it or steers it. Raises UsageError if there is none."""
-        retry_seconds = min(WATCH_SECONDS, settings.REDIS_RETRY_SECONDS or WATCH_SECONDS)
-        client, prefix = make_client(self._address), self._prefix(spider_name)
-        with redis_errors(self._address):
-            is_there = client.exists(f"{prefix}:meta")
-        if not is_there:
-            others = "name the spider with --spider, and with -s REDIS_URL, PROJECT_NAME or JOB if they are others"
-            raise UsageError(f"Redis at {self._address} has no crawl {prefix}; {others}")
-        return RedisFrontier(client, prefix, joins=True, retry_seconds=retry_seconds)
-
-    def crawls(self) -> list[str]:
-        """The spiders of this project and JOB that have a crawl here, found by the names of keys."""
-        found = []
-        end = f":{self._job}}}:meta" if self._job else "}:meta"
-        start = f"{self._before}{{{self._project}:"
-        client = make_client(self._address)
-        pattern = re.sub(r"([*?\[\]^\\])", r"\\\1", start) + "*" + end
-        with redis_errors(self._address):
-            for key in islice(client.scan_iter(match=pattern, count=5000), CRAWLS_FOUND):
-                found.append(key.decode()[len(start) : -len(end)])
-        client.close()
-        return sorted(name for name in found if ":" not in name)
-
-    def stored_items(self, spider_name: str, settings: Settings) -> StoredItems:
-        """The items of this spider's crawl, for those who only read."""
-        retry_seconds = settings.REDIS_RETRY_SECONDS or float("inf")
-        return StoredItems(make_client(self._address), self._prefix(spider_name), retry_seconds=retry_seconds)
-
-    def _prefix(self, spider_name: str) -> str:
-        return crawl_prefix(self._project, spider_name, self._job, before=self._before)
-
-    def committer(self, frontier: Frontier, settings: Settings) -> Committer:
-        """One that makes the calls in a greenlet; a worker process bears the name that its supervisor gave it."""
-        prefetch = PREFETCH * concurrency_of(settings)
-        path = os.environ.get(STARTED)
-        if path and self._started is None:
-            self._started = StartedFile(Path(path), max(1, settings.CONCURRENT_REQUESTS))
-        return Committer(
-            frontier,
-            worker=os.environ.get(NODE),
-            is_remote=True,
-            prefetch=prefetch,
-            started=self._started,
-            clears=not settings.SCHEDULER_PERSIST,
-        )
-
-    def attendants(
-        self, spider_name: str, frontier: Frontier, committer: Committer, settings: Settings
-    ) -> list[Attendant]:
-        renewal = Renewal(
-            committer,
-            lambda: self._connect(spider_name, settings),  # another thread: only this one starts servers
-            every_seconds=settings.LEASE_SECONDS / RENEWALS_A_LEASE,
-            callback_seconds=settings.CALLBACK_SECONDS,
-        )
-        keeper = Keeper(
-            self.frontier(spider_name, settings),
-            committer,
-            renewal,
-            role=settings.ROLE or "master and slave",
-            misses_slaves=settings.ROLE == "master" and not settings.WORKERS,
-        )
-        return [committer, keeper, renewal]
-
-    def close(self) -> None:
-        if self._embedded is not None:
-            self._embedded.close()

@@ -22,7 +22,6 @@ from scrapy_plus.rules.scope import Scope, extensions
 from scrapy_plus.rules.throttle import AutoThrottle
 from scrapy_plus.stores import is_offline, pace_of
 from scrapy_plus.transport.base import Transport
-from scrapy_plus.transport.cache_store import CacheStore
 from scrapy_plus.transport.cached import CachedTransport
 
 
@@ -32,6 +31,8 @@ def with_cache(transport: Transport, settings: Settings, spider_name: str, stats
         return transport
     folder = (settings.project_dir or Path.cwd()) / settings.HTTPCACHE_DIR
     name = re.sub(r"[^\w.-]", "_", spider_name)
+    from scrapy_plus.transport.cache_store import CacheStore  # only who keeps pages needs SQLite
+
     return CachedTransport(
         transport,
         CacheStore(folder / f"{name}.sqlite"),

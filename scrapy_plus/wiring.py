@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy_plus import web_policies
 from scrapy_plus.conf.settings import Settings, load_settings
@@ -28,9 +28,12 @@ from scrapy_plus.item_places import Files, item_places
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
 from scrapy_plus.rules.fingerprint import fingerprint
-from scrapy_plus.stores import MemoryStore, RedisStore, begin, concurrency_of, open_store, own_pace
+from scrapy_plus.stores import MemoryStore, begin, concurrency_of, open_store, own_pace
 from scrapy_plus.transport.base import Transport, curl_is_missing
 from scrapy_plus.transport.requests_session import RequestsTransport
+
+if TYPE_CHECKING:
+    from scrapy_plus.redis_store import RedisStore
 
 
 def build_engine(settings: Settings, **arguments: Any) -> Engine:

@@ -16,7 +16,7 @@ rules conf
 frontier transport embedded redis_client
 middlewares
 core
-pipelines spiders wiring web_policies stores item_places redis_hash
+pipelines spiders wiring web_policies stores redis_store item_places redis_hash
 cli bench torture supervisor terminal summary figures log dashboard""".splitlines()
 LAYER = {name: level for level, names in enumerate([*LAYERS, "__main__"]) for name in names.split()} | {"": 8}
 IMPURE = {"gevent", "redis", "requests", "socket", "time", "random"}

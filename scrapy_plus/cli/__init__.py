@@ -4,62 +4,53 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
-from scrapy_plus.cli.asking import dead_group, forget_command, why_command
 from scrapy_plus.cli.base import Command
-from scrapy_plus.cli.bench import bench_command
-from scrapy_plus.cli.changing import drain_command, set_command
-from scrapy_plus.cli.crawling import crawl_command, list_command, run_command, runspider_command
-from scrapy_plus.cli.making import genspider_command, startproject_command
-from scrapy_plus.cli.operating import (
-    doctor_command,
-    flush_command,
-    pause_command,
-    resume_command,
-    status_command,
-    stop_command,
-)
-from scrapy_plus.cli.reading import items_command
-from scrapy_plus.cli.telling import settings_command, version_command
-from scrapy_plus.cli.torture import torture_command
+from scrapy_plus.cli.crawling import run_command
 
 __all__ = ["main", "run"]
 
+PLACES = """making: startproject genspider
+crawling: list run crawl runspider
+reading: items
+operating: status
+asking: why dead forget
+operating: pause resume stop
+changing: set drain
+operating: flush doctor
+telling: settings version
+bench: bench
+torture: torture"""
+"""The modules of this package and their commands, in the order in which --help lists them."""
+MODULES = {
+    name: module
+    for module, _, names in (line.partition(": ") for line in PLACES.splitlines())
+    for name in names.split()
+}
 
-@click.group(cls=click.Group, context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """Loads a command when it is asked for: who crawls needs no tools for Redis, and who asks no panel."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(MODULES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in MODULES:
+            return None
+        module = import_module(f"{__name__}.{MODULES[name]}")
+        return next(one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Crawls sites, and makes projects that do."""
-
-
-main.command_class = Command
-for command in (
-    startproject_command,
-    genspider_command,
-    list_command,
-    run_command,
-    crawl_command,
-    runspider_command,
-    items_command,
-    status_command,
-    why_command,
-    dead_group,
-    forget_command,
-    pause_command,
-    resume_command,
-    stop_command,
-    set_command,
-    drain_command,
-    flush_command,
-    doctor_command,
-    settings_command,
-    version_command,
-    bench_command,
-    torture_command,
-):
-    main.add_command(command)
 
 
 def run(argv: Sequence[str] | None = None) -> NoReturn:

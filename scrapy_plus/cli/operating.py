@@ -18,7 +18,7 @@ from scrapy_plus.conf.settings import Settings
 from scrapy_plus.errors import NodesAlive, UsageError
 from scrapy_plus.frontier import redis_mending
 from scrapy_plus.frontier.redis import RedisFrontier
-from scrapy_plus.stores import RedisStore
+from scrapy_plus.redis_store import RedisStore
 from scrapy_plus.wiring import spider_classes
 
 LOOK_SECONDS = 2.0

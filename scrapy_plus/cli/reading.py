@@ -16,7 +16,7 @@ from scrapy_plus.errors import UsageError
 from scrapy_plus.frontier.stored_items import StoredItems
 from scrapy_plus.item_places import make_feeds, notes_folder
 from scrapy_plus.pipelines.export import Export
-from scrapy_plus.stores import RedisStore
+from scrapy_plus.redis_store import RedisStore
 from scrapy_plus.wiring import spider_classes
 
 LOOK_SECONDS = 0.5

@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy_plus.errors import DownloadError, NotCached
 from scrapy_plus.http.headers import Headers
@@ -20,9 +20,12 @@ from scrapy_plus.rules import http_cache as rules
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.rules.http_cache import Entry
 from scrapy_plus.transport.base import Transport
-from scrapy_plus.transport.cache_store import CacheStore
 
 POLICIES = ("dummy", "rfc9111")
+
+if TYPE_CHECKING:
+    from scrapy_plus.transport.cache_store import CacheStore
+
 FLAG = "cached"
 
 
