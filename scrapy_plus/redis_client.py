@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import redis
@@ -17,6 +18,7 @@ from redis.retry import Retry
 
 from scrapy_plus.conf.redis_address import RedisAddress
 from scrapy_plus.errors import SettingsError, UsageError
+from scrapy_plus.redis_finding import Finder, FoundConnection, FoundTLSConnection, NotAllowed, NotFound
 
 OLDEST = (6, 2)
 CONNECT_SECONDS = 5.0
@@ -24,8 +26,10 @@ ANSWER_SECONDS = 10.0
 """Longer than the longest script, shorter than anybody's patience. An answer that is late is asked for again."""
 
 
-def make_client(address: RedisAddress, *, answer_seconds: float = ANSWER_SECONDS) -> redis.Redis:
+def make_client(address: RedisAddress, *, prefix: str = "", answer_seconds: float = ANSWER_SECONDS) -> redis.Redis:
     """A client of one connection, made when first needed; who finds it in use waits. Answers are bytes.
+
+    In a cluster it leads to the node that has the keys which begin with `prefix`.
 
     It sends nothing twice by itself: that would count twice what the first try did, unseen. Nor does it ping between
     commands: the next command finds out as well.
@@ -41,17 +45,29 @@ def make_client(address: RedisAddress, *, answer_seconds: float = ANSWER_SECONDS
         "decode_responses": False,
         "protocol": 2,
     }
-    options |= _where(address) | dict(address.options)
+    further = {name: value for name, value in address.options if not name.startswith("sentinel_")}
+    options |= _where(address, prefix) | further
     client = redis.Redis(connection_pool=BlockingConnectionPool(max_connections=1, timeout=None, **options))
     client.auto_close_connection_pool = True
     return client
 
 
-def _where(address: RedisAddress) -> dict[str, Any]:
+def clients_of_all(address: RedisAddress) -> list[redis.Redis]:
+    """A client for each server that has a part of the data: one, but in a cluster."""
+    if address.found_by != "cluster":
+        return [make_client(address)]
+    nodes = Finder(address).masters()
+    return [make_client(replace(address, found_by="", nodes=(), host=host, port=port)) for host, port in nodes]
+
+
+def _where(address: RedisAddress, prefix: str) -> dict[str, Any]:
     if address.socket_path:
         return {"connection_class": UnixDomainSocketConnection, "path": address.socket_path}
     tcp = {"host": address.host, "port": address.port, "socket_keepalive": True}
     tcp["socket_connect_timeout"] = CONNECT_SECONDS
+    if address.found_by:
+        kind: type[Connection] = FoundTLSConnection if address.tls else FoundConnection
+        return {"connection_class": kind, "finder": Finder(address, prefix), **tcp}
     return {"connection_class": SSLConnection if address.tls else Connection, **tcp}
 
 
@@ -59,6 +75,8 @@ def address_of(client: redis.Redis) -> RedisAddress:
     """Where a client connects to, whoever made it."""
     pool = client.connection_pool
     options = pool.connection_kwargs
+    if finder := options.get("finder"):
+        return finder.address
     return RedisAddress(
         host=options.get("host") or "localhost",
         port=int(options.get("port") or 6379),
@@ -86,6 +104,7 @@ def explain(error: BaseException, address: RedisAddress) -> str:
     """What is wrong, where, and what to do, in one line without a password."""
     causes = list(_causes(error))
     for kind, line in (
+        ((NotFound, NotAllowed), _plain(error, address)),
         (AuthenticationError, _login(causes, address)),
         (socket.gaierror, f"the name {address.host!r} does not resolve (REDIS_URL, REDIS_HOST)"),
         (ConnectionRefusedError, "nobody listens there; is it running? (REDIS_URL, REDIS_HOST, REDIS_PORT)"),
@@ -144,14 +163,16 @@ def _plain(error: BaseException, address: RedisAddress) -> str:
 # -- is the server fit -------------------------------------------------------------------------------------------------
 
 
-def check_server(client: redis.Redis) -> list[str]:
+def check_server(client: redis.Redis, *, in_cluster: bool = False) -> list[str]:
     """Lines that deserve a warning: what the server may lose, or refuse. What it does not tell is not held against it.
+    `in_cluster`: it is known to be a part of one.
 
     Raises: SettingsError if it is older than 6.2, UsageError if it cannot be used at all; both in one line.
     """
     address = address_of(client)
     with redis_errors(address):
         facts = _info(client)
+        _refuse_kind(facts, address, in_cluster=in_cluster)
         _refuse_old(facts.get("redis_version"), address)
         if "aof_enabled" not in facts:
             return [
@@ -173,6 +194,17 @@ def _info(client: redis.Redis) -> dict[str, Any]:
             pairs = dict(zip(answer[::2], answer[1::2], strict=False))
             return {"redis_version": pairs[b"version"].decode()}
         return {}
+
+
+def _refuse_kind(facts: dict[str, Any], address: RedisAddress, *, in_cluster: bool) -> None:
+    """A plain address of a server that has but a part of the data, or none."""
+    scheme, mode = f"redis{'s' * address.tls}", facts.get("redis_mode")
+    if mode == "sentinel":
+        url = f"{scheme}+sentinel://{address.host}:{address.port}/name-of-the-master"
+        raise UsageError(f"{address} is a sentinel and keeps no data; write {url} (REDIS_URL)")
+    if mode == "cluster" and not in_cluster:
+        url = f"{scheme}+cluster://{address.host}:{address.port}"
+        raise UsageError(f"{address} is a node of a cluster; write {url} (REDIS_URL)")
 
 
 def _refuse_old(version: Any, address: RedisAddress) -> None:

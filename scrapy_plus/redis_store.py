@@ -8,25 +8,20 @@ import re
 from itertools import islice
 from pathlib import Path
 
-from scrapy_plus.conf.redis_address import (
-    RedisAddress,
-    before_tag,
-    items_key,
-    parse_redis_url,
-    project_name,
-    redis_address,
-)
+from scrapy_plus.conf.redis_address import RedisAddress, parse_redis_url, redis_address
+from scrapy_plus.conf.redis_keys import before_tag, items_key, project_name
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.started import StartedFile
 from scrapy_plus.embedded import EmbeddedRedis, open_embedded
-from scrapy_plus.errors import UsageError
+from scrapy_plus.errors import SettingsError, UsageError
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.keys import crawl_prefix
 from scrapy_plus.frontier.redis import RedisFrontier
 from scrapy_plus.frontier.stored_items import StoredItems
-from scrapy_plus.redis_client import check_server, make_client, redis_errors
+from scrapy_plus.redis_client import check_server, clients_of_all, make_client, redis_errors
+from scrapy_plus.redis_finding import Finder, in_one_slot
 from scrapy_plus.stores import NODE, STARTED, concurrency_of, pace_of
 
 log = logging.getLogger("scrapy_plus.store")
@@ -63,10 +58,12 @@ class RedisStore:
 
     def _look_at_server(self) -> None:
         """Not for a supervisor's worker: a Redis that is away as it starts was there before, and is waited for."""
-        client = make_client(self._address)
-        for line in check_server(client):
-            log.warning("%s", line)
-        client.close()
+        with redis_errors(self._address):
+            clients = clients_of_all(self._address)
+        for client in clients:
+            for line in check_server(client, in_cluster=self._address.found_by == "cluster"):
+                log.warning("%s", line)
+            client.close()
 
     def _start_embedded(self, folder: Path) -> RedisAddress:
         self._embedded = open_embedded(folder)
@@ -74,10 +71,24 @@ class RedisStore:
 
     def frontier(self, spider_name: str, settings: Settings) -> RedisFrontier:
         """The crawl of this spider, over a connection of its own; a Redis of the project's own is kept alive."""
+        if self._address.found_by == "cluster" and NODE not in os.environ:
+            self._check_slot(spider_name, settings)
         frontier = self._connect(spider_name, settings)
         if self._embedded is not None:
             frontier.server.on_away = self._embedded.ensure
         return frontier
+
+    def _check_slot(self, spider_name: str, settings: Settings) -> None:
+        """Raises in one line: UsageError if no node has the crawl's slot, SettingsError for items in another one."""
+        prefix = self._prefix(spider_name)
+        with redis_errors(self._address):
+            Finder(self._address, prefix).find()
+        key = items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=self._job)
+        if not in_one_slot(prefix, key):
+            raise SettingsError(
+                f"REDIS_ITEMS_KEY: in a cluster {key!r} belongs to another slot than the crawl; "
+                f"give it the same braces, as in {prefix + ':my-items'!r}"
+            )
 
     def join(self, spider_name: str, settings: Settings) -> RedisFrontier:
         """The crawl of this spider for a program that puts requests in beside its nodes, or before there are any."""
@@ -85,8 +96,9 @@ class RedisStore:
 
     def _connect(self, spider_name: str, settings: Settings, *, joins: bool = False) -> RedisFrontier:
         prefix = self._prefix(spider_name)
+        client = make_client(self._address, prefix=prefix)
         return RedisFrontier(
-            make_client(self._address),
+            client,
             prefix,
             order=settings.SCHEDULER_QUEUE_CLASS,
             pace=pace_of(settings),
@@ -102,7 +114,8 @@ class RedisStore:
     def watch(self, spider_name: str, settings: Settings) -> RedisFrontier:
         """The crawl of this spider for somebody who looks at it or steers it. Raises UsageError if there is none."""
         retry_seconds = min(WATCH_SECONDS, settings.REDIS_RETRY_SECONDS or WATCH_SECONDS)
-        client, prefix = make_client(self._address), self._prefix(spider_name)
+        prefix = self._prefix(spider_name)
+        client = make_client(self._address, prefix=prefix)
         with redis_errors(self._address):
             is_there = client.exists(f"{prefix}:meta")
         if not is_there:
@@ -115,18 +128,19 @@ class RedisStore:
         found = []
         end = f":{self._job}}}:meta" if self._job else "}:meta"
         start = f"{self._before}{{{self._project}:"
-        client = make_client(self._address)
         pattern = re.sub(r"([*?\[\]^\\])", r"\\\1", start) + "*" + end
         with redis_errors(self._address):
-            for key in islice(client.scan_iter(match=pattern, count=5000), CRAWLS_FOUND):
-                found.append(key.decode()[len(start) : -len(end)])
-        client.close()
+            for client in clients_of_all(self._address):
+                for key in islice(client.scan_iter(match=pattern, count=5000), CRAWLS_FOUND):
+                    found.append(key.decode()[len(start) : -len(end)])
+                client.close()
         return sorted(name for name in found if ":" not in name)
 
     def stored_items(self, spider_name: str, settings: Settings) -> StoredItems:
         """The items of this spider's crawl, for those who only read."""
         retry_seconds = settings.REDIS_RETRY_SECONDS or float("inf")
-        return StoredItems(make_client(self._address), self._prefix(spider_name), retry_seconds=retry_seconds)
+        prefix = self._prefix(spider_name)
+        return StoredItems(make_client(self._address, prefix=prefix), prefix, retry_seconds=retry_seconds)
 
     def _prefix(self, spider_name: str) -> str:
         return crawl_prefix(self._project, spider_name, self._job, before=self._before)

@@ -13,7 +13,7 @@ MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("
 LAYERS = """errors patching version
 item items http
 rules conf
-frontier transport embedded redis_client
+frontier transport embedded redis_client redis_finding
 middlewares
 core
 pipelines spiders wiring web_policies stores redis_store item_places redis_hash

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -21,6 +20,15 @@ from scrapy_plus.errors import SettingsError
 _GROUPS = ("REDIS", "REDIS_BACKUP", "REDIS_QUEUE", "REDIS_SET")
 _PARTS = ("HOST", "PORT", "DB", "PASSWORD")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+_PORTS = {"": 6379, "sentinel": 26_379, "cluster": 6379}
+_EXAMPLES = {
+    "sentinel": "redis+sentinel://host1:26379,host2:26379/name-of-the-master",
+    "cluster": "redis+cluster://host1:6379,host2:6379",
+}
+_URLS = (
+    "a URL such as redis://:password@host:6379/0, rediss://..., unix:///path/to/socket, "
+    f"{_EXAMPLES['sentinel']} or {_EXAMPLES['cluster']}"
+)
 _ONE_PLACE = "backup, queue and seen change in one atomic step, which no two servers or databases share; keep one"
 
 
@@ -49,6 +57,8 @@ class RedisAddress:
     """Where a Redis is and how to log in. As a text it shows neither user nor password.
 
     `socket_path` names a unix socket, and host and port mean nothing then. `options` are further keywords of redis-py.
+    `found_by` is "sentinel" or "cluster" where the server is found by asking: `nodes` (host and port each) are those
+    that are asked, and `master` is the name that sentinels know it by.
     """
 
     host: str = "localhost"
@@ -56,6 +66,9 @@ class RedisAddress:
     db: int = 0
     socket_path: str = ""
     tls: bool = False
+    found_by: str = ""
+    nodes: tuple[tuple[str, int], ...] = ()
+    master: str = ""
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
@@ -65,8 +78,9 @@ class RedisAddress:
         """Equal for two addresses of the same data, however they log in."""
         if self.socket_path:
             return (self.socket_path, self.db)
-        host = self.host.lower()
-        return ("localhost" if host in _THIS_MACHINE else host, self.port, self.db)
+        if self.found_by:
+            return (self.found_by, self.master, frozenset((_same(host), port) for host, port in self.nodes), self.db)
+        return (_same(self.host), self.port, self.db)
 
     @property
     def url(self) -> str:
@@ -81,38 +95,73 @@ class RedisAddress:
     def _with(self, login: str) -> str:
         if self.socket_path:
             return f"unix://{login}{quote(self.socket_path)}" + (f"?db={self.db}" if self.db else "")
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"redis{'s' * self.tls}://{login}{host}:{self.port}" + (f"/{self.db}" if self.db else "")
+        scheme = f"redis{'s' * self.tls}{'+' * bool(self.found_by)}{self.found_by}"
+        hosts = ",".join(_host_port(*node) for node in self.nodes or ((self.host, self.port),))
+        master = f"/{quote(self.master, safe='')}" if self.master else ""
+        return f"{scheme}://{login}{hosts}{master}" + (f"/{self.db}" if self.db else "")
+
+
+def _same(host: str) -> str:
+    return "localhost" if host.lower() in _THIS_MACHINE else host.lower()
+
+
+def _host_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_redis_url(url: str) -> RedisAddress:
-    """The address that a redis://, rediss:// or unix:// URL is; raises ValueError, the secret hidden."""
+    """The address that a redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL (rediss+ for TLS) is;
+    raises ValueError, the secret hidden."""
     return RedisAddress(**_parts_of_url(url))
 
 
 def _parts_of_url(url: str) -> dict[str, Any]:
     """What a URL says, and nothing of what it leaves to the defaults."""
-    scheme, found, _ = url.partition("://")
-    if not found or scheme.lower() not in ("redis", "rediss", "unix"):
-        raise Unfit("must be a URL such as redis://:password@host:6379/0, rediss://... or unix:///path/to/socket")
+    scheme, _, found_by = url.partition("://")[0].lower().partition("+")
+    if "://" not in url or scheme not in ("redis", "rediss", "unix") or (found_by and (scheme == "unix")):
+        raise Unfit(f"must be {_URLS}")
     try:
         parts = urlsplit(url)
-        port, host = parts.port, parts.hostname
-    except ValueError:
+        login, _, hosts = parts.netloc.rpartition("@")
+        nodes = tuple(_node(one, _PORTS[found_by]) for one in hosts.split(",") if one or not found_by)
+    except (ValueError, KeyError):
         raise Unfit(
             f"{redacted(url)!r} is no URL of a Redis; a / # ? or @ in the password is written %2F %23 %3F %40"
         ) from None
-    said: dict[str, Any] = {"username": unquote(parts.username or "") or None}
-    said["password"] = None if parts.password is None else unquote(parts.password)
-    if scheme.lower() == "unix":
+    user, has_password, password = login.partition(":")
+    said: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) if has_password else None}
+    if scheme == "unix":
         said["socket_path"] = unquote(parts.path)
     else:
-        said |= {"host": unquote(host or "") or "localhost", "port": port or 6379, "tls": scheme.lower() == "rediss"}
-        said["db"] = _db_of(url, parts.path.strip("/"))
+        said |= _place_in_url(url, parts.path.strip("/"), found_by, nodes) | {"tls": scheme == "rediss"}
     said |= _parts_of(_read_each(dict(parse_qsl(parts.query)), repr(redacted(url))))
-    if scheme.lower() == "unix" and (host or not parts.path):
+    if scheme == "unix" and (hosts or not parts.path):
         raise Unfit(f"{redacted(url)!r} names no socket; write unix:///path/to/socket, with three slashes")
+    if found_by == "cluster" and said.get("db"):
+        raise Unfit(f"{redacted(url)!r}: a cluster has one database, 0; crawls are told apart by PROJECT_NAME")
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _node(word: str, usual_port: int) -> tuple[str, int]:
+    parts = urlsplit(f"//{word}")
+    return unquote(parts.hostname or "") or "localhost", parts.port or usual_port
+
+
+def _place_in_url(url: str, path: str, found_by: str, nodes: tuple[tuple[str, int], ...]) -> dict[str, Any]:
+    """What host and path of a URL say: the server, or who is asked for it."""
+    if not found_by:
+        if len(nodes) > 1 or "," in urlsplit(url).netloc:
+            raise Unfit(f"{redacted(url)!r}: several hosts are for redis+sentinel:// or redis+cluster://")
+        return {"host": nodes[0][0], "port": nodes[0][1], "db": _db_of(url, path)}
+    if not nodes:
+        raise Unfit(f"{redacted(url)!r} names no host; write {_EXAMPLES[found_by]}")
+    said: dict[str, Any] = {"found_by": found_by, "nodes": nodes, "host": nodes[0][0], "port": nodes[0][1]}
+    if found_by == "cluster":
+        return said | {"db": _db_of(url, path)}
+    master, _, db = path.partition("/")
+    if not master:
+        raise Unfit(f"{redacted(url)!r} does not say which master; write {_EXAMPLES[found_by]}")
+    return said | {"master": unquote(master), "db": _db_of(url, db)}
 
 
 def _db_of(url: str, word: str) -> int | None:
@@ -136,7 +185,7 @@ def secret() -> Kind:
 
 
 def redis_url() -> Kind:
-    """A redis://, rediss:// or unix:// URL, with user, password, database and options of the connection."""
+    """A URL of a Redis, or of those who know it, with user, password, database and options of the connection."""
 
     def read(value: Any) -> Secret:
         if not isinstance(value, str):
@@ -144,7 +193,7 @@ def redis_url() -> Kind:
         parse_redis_url(value)
         return Secret(value)
 
-    return Kind("a redis://, rediss:// or unix:// URL", read)
+    return Kind("a redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL", read)
 
 
 def host() -> Kind:
@@ -197,6 +246,8 @@ _OPTIONS: dict[str, Kind] = {
     "ssl_certfile": path(),
     "ssl_keyfile": path(),
     "ssl_password": secret(),
+    "sentinel_username": text(),
+    "sentinel_password": secret(),
 }
 _OTHER_NAMES = {"unix_socket_path": "socket_path", "ssl": "tls"}
 # What people pass to redis-py that this framework decides by itself: answers are bytes, and no command is sent twice.
@@ -276,7 +327,8 @@ def _group(settings: Mapping[str, Any], stem: str) -> dict[str, Any]:
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of an address laid over others; a host or port takes the place of a socket."""
     is_tcp = "host" in above or "port" in above
-    return {name: value for name, value in below.items() if not (is_tcp and name == "socket_path")} | dict(above)
+    elsewhere = ("socket_path", "found_by", "nodes", "master") if is_tcp else ()
+    return {name: value for name, value in below.items() if name not in elsewhere} | dict(above)
 
 
 def _led_by_url(
@@ -303,58 +355,3 @@ def _agreed(groups: Mapping[str, dict[str, Any]]) -> RedisAddress:
     for said in groups.values():
         together |= said
     return RedisAddress(**together)
-
-
-# -- names of keys -----------------------------------------------------------------------------------------------------
-
-
-def before_tag(settings: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What stands before the tag in all keys of a crawl, and lines that deserve a warning."""
-    names = {name: settings[name] for name in ("REDIS_BACKUP_NAME", "REDIS_QUEUE_NAME", "REDIS_SET_NAME")}
-    given = {name: value for name, value in names.items() if value}
-    if not given:
-        return "", []
-    used, prefix = next(iter(given.items()))
-    notes = [f"{name} has no effect: all keys of a crawl begin alike, with {used}" for name in given if name != used]
-    return f"{prefix.rstrip(':')}:", [] if len(set(given.values())) == 1 else notes
-
-
-def project_name(name: str | None, project_dir: Path | None, *, is_embedded: bool) -> str:
-    """PROJECT_NAME, or the folder's name where nobody else can have a project of that name.
-
-    Raises: SettingsError if it is not set, and the Redis may be shared by others.
-    """
-    if name:
-        return name
-    if is_embedded and project_dir is not None:
-        # Colons and braces have a meaning in keys. A folder may have them, and its Redis has no other project.
-        return re.sub(r"[:{}]", "_", project_dir.name) or "project"
-    meant = project_dir.name if project_dir is not None else "shop"
-    raise SettingsError(
-        "PROJECT_NAME is not set, and others may use the same Redis; name the crawl: "
-        f"PROJECT_NAME = {meant!r} in settings.py"
-    )
-
-
-def key_pattern() -> Kind:
-    """A key with a place for the spider's name: two crawls in one key could not be told apart."""
-
-    def read(value: Any) -> str:
-        word = str(text().read(value))
-        if "%(spider)s" not in word:
-            raise Unfit(f"{word!r} must have %(spider)s in it, since each crawl has a key of its own")
-        return word
-
-    return Kind("a text with %(spider)s in it", read)
-
-
-def items_key(pattern: str | None, *, prefix: str, spider: str, job: str = "") -> str:
-    """Where the items are stored: `{project:spider}:items`, or REDIS_ITEMS_KEY with spider and job put in.
-
-    Raises: SettingsError if there is a job, and no place for it.
-    """
-    if not pattern:
-        return f"{prefix}:items"
-    if job and "%(job)s" not in pattern:
-        raise SettingsError(f"REDIS_ITEMS_KEY = {pattern!r} needs %(job)s in it, since JOB = {job!r}: one key a crawl")
-    return pattern.replace("%(spider)s", spider).replace("%(job)s", job)

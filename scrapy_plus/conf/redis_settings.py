@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from scrapy_plus.conf.options import Option, boolean, choice, number, optional
-from scrapy_plus.conf.redis_address import host, key_pattern, key_prefix, redis_params, redis_url, secret
+from scrapy_plus.conf.redis_address import host, key_prefix, redis_params, redis_url, secret
+from scrapy_plus.conf.redis_keys import key_pattern
 
 redis = partial(Option, group="Redis", one_spider=False)
 port = optional(number(1, 65_535, whole=True))
@@ -13,7 +14,8 @@ database = optional(number(0, whole=True))
 
 REDIS_URL = redis(
     None,
-    "The Redis that keeps the crawl, as redis://:password@host:6379/0, rediss:// for TLS, or unix:///path. Without it "
+    "The Redis that keeps the crawl, as redis://:password@host:6379/0, rediss:// for TLS, unix:///path, "
+    "redis+sentinel://host:26379/master or redis+cluster://host:6379. Without it "
     "and the settings below, a crawl that needs a Redis starts one of its own in the project's folder.",
     optional(redis_url()),
 )
@@ -27,7 +29,7 @@ REDIS_DB = redis(None, "The number of the database there; 0 if not set.", databa
 REDIS_PASSWORD = redis(None, "The password, also for a REDIS_URL without one.", optional(secret()))
 REDIS_PARAMS = redis(
     {},
-    "Further keywords of redis-py: username, socket_timeout, socket_connect_timeout, ssl_ca_certs and the like.",
+    "Further keywords of redis-py: username, socket_timeout, ssl_ca_certs, sentinel_password and the like.",
     redis_params(),
 )
 REDIS_RETRY_SECONDS = redis(

@@ -39,7 +39,9 @@ _PASSING_CLASSES = (
     redis.exceptions.TryAgainError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.MasterDownError,
+    redis.exceptions.AskError,  # and MOVED: the slot is, or comes, elsewhere
 )
+_ELSEWHERE = (redis.exceptions.ReadOnlyError, redis.exceptions.AskError, redis.exceptions.ClusterDownError)
 _FORBIDDEN_IN_A_SCRIPT = "The user executing the script can't"
 _UNKNOWN_OUTCOME = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
@@ -106,6 +108,8 @@ class Server:
     def where(self) -> str:
         """The address, without a password."""
         options = self.client.connection_pool.connection_kwargs
+        if finder := options.get("finder"):
+            return str(finder.address)
         return str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
 
     def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
@@ -157,8 +161,8 @@ class Server:
         if not is_passing(error):
             raise self._final(error) from error
         now = self._clock()
-        if isinstance(error, redis.exceptions.ReadOnlyError):
-            self.client.connection_pool.disconnect()  # the server became a replica: the name may lead elsewhere now
+        if isinstance(error, _ELSEWHERE):
+            self.client.connection_pool.disconnect()  # the name, the sentinels or the cluster may lead elsewhere now
         if since is None:
             if _troubles.setdefault(self.where, self) is self:
                 log.warning("Redis at %s: %s; trying again for %.0f s", self.where, _text(error), self._retry_seconds)

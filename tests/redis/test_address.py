@@ -12,13 +12,11 @@ from scrapy_plus.conf.options import Unfit
 from scrapy_plus.conf.redis_address import (
     RedisAddress,
     Secret,
-    before_tag,
-    items_key,
     parse_redis_url,
-    project_name,
     redacted,
     redis_address,
 )
+from scrapy_plus.conf.redis_keys import before_tag, items_key, project_name
 from scrapy_plus.conf.settings import load_settings
 from scrapy_plus.errors import SettingsError
 
@@ -36,6 +34,7 @@ def problem(**given) -> str:
 
 # -- URLs --------------------------------------------------------------------------------------------------------------
 
+SENTINELS = (("a", 26_379), ("::1", 5000))
 CA = (("ssl_ca_certs", "/etc/ca.pem"), ("ssl_check_hostname", False))
 
 
@@ -43,6 +42,11 @@ CA = (("ssl_ca_certs", "/etc/ca.pem"), ("ssl_check_hostname", False))
     ("url", "expected"),
     [
         ("redis://localhost:6379/0", RedisAddress()),
+        (
+            "rediss+sentinel://u:p%40@a,[::1]:5000/my%2Fmaster/2",
+            RedisAddress("a", 26_379, 2, "", True, "sentinel", SENTINELS, "my/master", "u", "p@"),
+        ),
+        ("redis+cluster://b,c:7001", RedisAddress("b", found_by="cluster", nodes=(("b", 6379), ("c", 7001)))),
         ("redis://", RedisAddress()),
         ("REDIS://Example.org", RedisAddress("example.org")),
         ("redis://:s%40cr%2Ft@h:1/2", RedisAddress("h", 1, 2, password="s@cr/t")),
@@ -69,7 +73,13 @@ def test_a_url_says_where_the_redis_is_and_how_to_log_in(url, expected):
     [
         ("localhost:6379", "must be a URL such as redis://"),
         ("http://h:1", "must be a URL such as redis://"),
-        ("redis+sentinel://h/mymaster", "must be a URL such as redis://"),
+        ("redis+sentinels://h/mymaster", "is no URL of a Redis"),
+        ("unix+cluster:///run/s", "must be a URL such as redis://"),
+        ("redis+sentinel://:secret@h:26379", "does not say which master"),
+        ("redis+sentinel:///m", "names no host"),
+        ("redis+cluster://", "names no host"),
+        ("redis+cluster://:secret@h:1/3", "a cluster has one database, 0"),
+        ("redis://:secret@a:1,b:2", "several hosts are for redis+sentinel:// or redis+cluster://"),
         ("redis://h:port", "is no URL of a Redis"),
         ("redis://h:70000", "is no URL of a Redis"),
         ("redis://:sec/ret@h:1", "in the password is written %2F"),
