@@ -94,7 +94,9 @@ class RedisStore:
         """The crawl of this spider for a program that puts requests in beside its nodes, or before there are any."""
         return self._connect(spider_name, settings, joins=True)
 
-    def _connect(self, spider_name: str, settings: Settings, *, joins: bool = False) -> RedisFrontier:
+    def _connect(
+        self, spider_name: str, settings: Settings, *, joins: bool = False, loads: bool = False
+    ) -> RedisFrontier:
         prefix = self._prefix(spider_name)
         client = make_client(self._address, prefix=prefix)
         return RedisFrontier(
@@ -109,6 +111,7 @@ class RedisStore:
             items_key=items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=settings.JOB),
             keeps_items=bool(settings.FEEDS) and not joins,
             joins=joins,
+            loads=loads,
         )
 
     def watch(self, spider_name: str, settings: Settings) -> RedisFrontier:
@@ -122,6 +125,10 @@ class RedisStore:
             others = "name the spider with --spider, and with -s REDIS_URL, PROJECT_NAME or JOB if they are others"
             raise UsageError(f"Redis at {self._address} has no crawl {prefix}; {others}")
         return RedisFrontier(client, prefix, joins=True, retry_seconds=retry_seconds)
+
+    def load(self, spider_name: str, settings: Settings) -> RedisFrontier:
+        """The crawl of this spider for who fills it from elsewhere."""
+        return self._connect(spider_name, settings, joins=True, loads=True)
 
     def crawls(self) -> list[str]:
         """The spiders of this project and JOB that have a crawl here, found by the names of keys."""

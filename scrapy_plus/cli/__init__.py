@@ -22,6 +22,7 @@ asking: why dead forget
 operating: pause resume stop
 changing: set drain
 operating: flush doctor
+moving: dump load
 telling: settings version
 bench: bench
 torture: torture"""

@@ -14,13 +14,14 @@ from typing import Any
 
 import redis
 
-from scrapy_plus.errors import CursorMoved, FrontierError, NodesAlive
+from scrapy_plus.errors import CursorMoved, NodesAlive
 from scrapy_plus.frontier import redis_mending, wire
 from scrapy_plus.frontier.base import ORDERS, Ask, Committed, Frontier, LeaseAnswer, Page, Record, Token
 from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.keys import Keys
 from scrapy_plus.frontier.parcels import Parcel, parcels, record_parcels
 from scrapy_plus.frontier.redis_looking import RedisLooking
+from scrapy_plus.frontier.schema import LOADING, check_schema
 from scrapy_plus.frontier.script import load
 from scrapy_plus.frontier.server import NoCrawl, Server
 from scrapy_plus.frontier.wire import Argument
@@ -29,7 +30,6 @@ from scrapy_plus.rules.pace import Pace
 
 log = logging.getLogger("scrapy_plus.frontier")
 
-SCHEMA = "1"
 IDS_A_CALL = 500
 """How many ids one script is given: it runs alone in the server, and must not keep the others waiting."""
 MEMBERS_A_BUCKET = 200
@@ -42,7 +42,8 @@ class RedisFrontier(RedisLooking, Frontier):
     that has requests. `grace_seconds` (default: half a lease): a silence longer than that was an outage.
     `items_as` is "stream", or "list" for consumers that pop, below `items_key` (default: `prefix:items`). With
     `keeps_items` all processes of the crawl are told that somebody wants the items. Who `joins` says none of that to a
-    crawl that is there, and leaves mending to its nodes. `seen_cache` ids are remembered to spare their sending.
+    crawl that is there, and leaves mending to its nodes. Who `loads` may open one that is being loaded; it `is_cut` if
+    the server ended meanwhile. `seen_cache` ids are remembered to spare their sending.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class RedisFrontier(RedisLooking, Frontier):
         items_key: str | None = None,
         keeps_items: bool = False,
         joins: bool = False,
+        loads: bool = False,
         seen_cache: int = 100_000,
         dice: Callable[[], float] = random.random,
         sleep: Callable[[float], None] = time.sleep,
@@ -71,7 +73,9 @@ class RedisFrontier(RedisLooking, Frontier):
         self.keys = Keys(prefix, items=items_key)
         self.server = Server(client, met_in=self.keys.meta, retry_seconds=retry_seconds, sleep=sleep)
         self._order = order
-        self._joins = joins
+        self._joins = joins or loads
+        self._loads = loads
+        self.is_cut = False
         self._pace = pace or Pace()
         self._dice = dice
         self._cache = SeenCache(seen_cache)
@@ -103,20 +107,18 @@ class RedisFrontier(RedisLooking, Frontier):
         options = [part for pair in self._options.items() for part in pair]
         answer = self.server.run(load("open"), [self.keys.prefix], [run_id, self._order, int(self._joins), *options])
         _, _, order, repaired_on, schema, bodies = answer
-        self._check_schema(schema)
+        schema = wire.text(schema)
+        if self._loads and schema.startswith(LOADING):
+            self.is_cut = True
+            self.server.met(run_id)
+            return
+        check_schema(schema, self.keys.prefix)
         if wire.text(order) != self._order and not self._joins:
             log.warning("the crawl %s goes on in the order it has: %s", self.keys.prefix, wire.text(order))
         if wire.text(repaired_on) != run_id and not self._joins:
             redis_mending.mend_after_restart(self, run_id, has_bodies=bool(bodies))
         self.sweep()
         self.server.met(run_id)
-
-    def _check_schema(self, schema: Any) -> None:
-        if wire.text(schema) != SCHEMA:
-            raise FrontierError(
-                f"the crawl {self.keys.prefix} was stored by another release (schema {wire.text(schema)}, not {SCHEMA})"
-                "; finish it with that one, or delete its keys"
-            )
 
     def _run(self, verb: str, *arguments: Argument) -> Any:
         """The answer of a verb's script; a crawl that is gone from the server is opened anew."""
@@ -328,15 +330,7 @@ class RedisFrontier(RedisLooking, Frontier):
 
     def sweep(self) -> None:
         """Unlinks what a flush left behind: the queues of old sites and the buckets of old epochs, in small calls."""
-        while trash := wire.text(self._read(lambda client: client.hget(self.keys.meta, "trash")) or ""):
-            epoch, buckets, sites = (int(part) for part in trash.partition(";")[0].split())
-            rest = trash.partition(";")[2]
-            numbers = range(1, sites + 1)
-            gone = [self.keys.bucket(epoch, number) for number in range(buckets)]
-            gone += [name for number in numbers for name in (self.keys.queue(number), self.keys.site(number))]
-            for some in parcels(gone, IDS_A_CALL):
-                self.server.run(load("sweep"), [self.keys.prefix, *some], ["-"])
-            self.server.run(load("sweep"), [self.keys.prefix], [rest])
+        redis_mending.sweep(self)
 
     # -- sites and nodes ----------------------------------------------------------------------------------------------
 

@@ -168,6 +168,19 @@ def _seen(frontier: Mendable) -> int:
     return seen
 
 
+def sweep(frontier: Mendable) -> None:
+    """Unlinks what a flush left behind, some keys a call."""
+    keys, server = frontier.keys, frontier.server
+    while trash := wire.text(frontier._read(lambda client: client.hget(keys.meta, "trash")) or ""):
+        epoch, buckets, sites = (int(part) for part in trash.partition(";")[0].split())
+        numbers = range(1, sites + 1)
+        gone = [keys.bucket(epoch, number) for number in range(buckets)]
+        gone += [name for number in numbers for name in (keys.queue(number), keys.site(number))]
+        for some in parcels(gone, IDS_A_CALL):
+            server.run(load("sweep"), [keys.prefix, *some], ["-"])
+        server.run(load("sweep"), [keys.prefix], [trash.partition(";")[2]])
+
+
 # -- audit ------------------------------------------------------------------------------------------------------------
 
 

@@ -47,6 +47,11 @@ IDLE = {
     "forget": [0],
     "hold": ["seeder", "w", 1000],
     "lease": ["w", 0, 0, 0, 0, 0.5],
+    "load_begin": ["x", "fifo", "stream", 1],
+    "load_end": ["running", 0, 0],
+    "load_items": [0, 0],
+    "load_requests": [0],
+    "load_seen": [0],
     "mend": [0],
     "mend_items": [0],
     "mend_seen": ["-"],
@@ -78,7 +83,8 @@ def full() -> Iterator[redis.Redis]:
         server.stop()
 
 
-TAKES_IN = ("offer", "seed", "replace")
+LOADS = tuple(verb for verb in IDLE if verb.startswith("load_"))
+TAKES_IN = ("offer", "seed", "replace", *LOADS)
 PASSES = {
     **{verb: IDLE[verb] for verb in IDLE if verb not in TAKES_IN},
     "beat": ["w", "{}"],
