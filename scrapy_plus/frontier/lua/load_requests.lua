@@ -1,5 +1,6 @@
 -- load_requests.lua: puts requests where they stood in another store.   O(count log n).   Any cut: the same call completes it.
 -- KEYS prefix   ARGV count, then of each: id member site score(8 bytes) payload, r|d|x, when due or dead, reason, retries, losses
+-- -> stamp
 local refusal = begin(false)
 if refusal then return refusal end
 for _ = 1, number() do
