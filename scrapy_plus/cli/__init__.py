@@ -23,6 +23,7 @@ operating: pause resume stop
 changing: set drain
 operating: flush doctor
 moving: dump load
+serving: redis
 telling: settings version
 bench: bench
 torture: torture"""
