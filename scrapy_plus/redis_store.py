@@ -47,7 +47,7 @@ class RedisStore:
         folder = settings.project_dir or Path.cwd()
         if address is None:
             address = self._start_embedded(folder)
-        self._address: RedisAddress = address
+        self.address: RedisAddress = address
         self._before, more = before_tag(settings.as_dict())
         for note in (*notes, *more):
             log.warning("%s", note)
@@ -58,10 +58,10 @@ class RedisStore:
 
     def _look_at_server(self) -> None:
         """Not for a supervisor's worker: a Redis that is away as it starts was there before, and is waited for."""
-        with redis_errors(self._address):
-            clients = clients_of_all(self._address)
+        with redis_errors(self.address):
+            clients = clients_of_all(self.address)
         for client in clients:
-            for line in check_server(client, in_cluster=self._address.found_by == "cluster"):
+            for line in check_server(client, in_cluster=self.address.found_by == "cluster"):
                 log.warning("%s", line)
             client.close()
 
@@ -71,7 +71,7 @@ class RedisStore:
 
     def frontier(self, spider_name: str, settings: Settings) -> RedisFrontier:
         """The crawl of this spider, over a connection of its own; a Redis of the project's own is kept alive."""
-        if self._address.found_by == "cluster" and NODE not in os.environ:
+        if self.address.found_by == "cluster" and NODE not in os.environ:
             self._check_slot(spider_name, settings)
         frontier = self._connect(spider_name, settings)
         if self._embedded is not None:
@@ -81,8 +81,8 @@ class RedisStore:
     def _check_slot(self, spider_name: str, settings: Settings) -> None:
         """Raises in one line: UsageError if no node has the crawl's slot, SettingsError for items in another one."""
         prefix = self._prefix(spider_name)
-        with redis_errors(self._address):
-            Finder(self._address, prefix).find()
+        with redis_errors(self.address):
+            Finder(self.address, prefix).find()
         key = items_key(settings.REDIS_ITEMS_KEY, prefix=prefix, spider=spider_name, job=self._job)
         if not in_one_slot(prefix, key):
             raise SettingsError(
@@ -98,7 +98,7 @@ class RedisStore:
         self, spider_name: str, settings: Settings, *, joins: bool = False, loads: bool = False
     ) -> RedisFrontier:
         prefix = self._prefix(spider_name)
-        client = make_client(self._address, prefix=prefix)
+        client = make_client(self.address, prefix=prefix)
         return RedisFrontier(
             client,
             prefix,
@@ -118,12 +118,12 @@ class RedisStore:
         """The crawl of this spider for somebody who looks at it or steers it. Raises UsageError if there is none."""
         retry_seconds = min(WATCH_SECONDS, settings.REDIS_RETRY_SECONDS or WATCH_SECONDS)
         prefix = self._prefix(spider_name)
-        client = make_client(self._address, prefix=prefix)
-        with redis_errors(self._address):
+        client = make_client(self.address, prefix=prefix)
+        with redis_errors(self.address):
             is_there = client.exists(f"{prefix}:meta")
         if not is_there:
             others = "name the spider with --spider, and with -s REDIS_URL, PROJECT_NAME or JOB if they are others"
-            raise UsageError(f"Redis at {self._address} has no crawl {prefix}; {others}")
+            raise UsageError(f"Redis at {self.address} has no crawl {prefix}; {others}")
         return RedisFrontier(client, prefix, joins=True, retry_seconds=retry_seconds)
 
     def load(self, spider_name: str, settings: Settings) -> RedisFrontier:
@@ -136,8 +136,8 @@ class RedisStore:
         end = f":{self._job}}}:meta" if self._job else "}:meta"
         start = f"{self._before}{{{self._project}:"
         pattern = re.sub(r"([*?\[\]^\\])", r"\\\1", start) + "*" + end
-        with redis_errors(self._address):
-            for client in clients_of_all(self._address):
+        with redis_errors(self.address):
+            for client in clients_of_all(self.address):
                 for key in islice(client.scan_iter(match=pattern, count=5000), CRAWLS_FOUND):
                     found.append(key.decode()[len(start) : -len(end)])
                 client.close()
@@ -147,7 +147,7 @@ class RedisStore:
         """The items of this spider's crawl, for those who only read."""
         retry_seconds = settings.REDIS_RETRY_SECONDS or float("inf")
         prefix = self._prefix(spider_name)
-        return StoredItems(make_client(self._address, prefix=prefix), prefix, retry_seconds=retry_seconds)
+        return StoredItems(make_client(self.address, prefix=prefix), prefix, retry_seconds=retry_seconds)
 
     def _prefix(self, spider_name: str) -> str:
         return crawl_prefix(self._project, spider_name, self._job, before=self._before)

@@ -6,6 +6,7 @@ import scrapy_plus  # noqa: F401
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,14 @@ def outside_of_projects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in {"settings", "spiders", "hashspiders", "helpers"} - before:
         sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def hears_hangups() -> Iterator[None]:
+    """Processes that are started hear of the end of their terminal, also where these tests were told not to (nohup)."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

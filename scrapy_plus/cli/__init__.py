@@ -24,6 +24,7 @@ changing: set drain
 operating: flush doctor
 moving: dump load
 serving: redis
+migrate: migrate
 telling: settings version
 bench: bench
 torture: torture"""

@@ -72,12 +72,19 @@ class Scheduler:
         Raises CursorMoved if the store stands before `start`, or moved meanwhile.
         """
         cursor, _ = self.frontier.seed_cursor()
-        records = self._records(requests, SEED, start)
+        records = self._records(requests, SEED, start, by_position=True)
         again = min(max(0, cursor - start), len(records))
         taken = self.frontier.offer(records[:again]) if again else []
         if again < len(records):
             taken = taken + self.frontier.seed(start + again, start + len(records), records[again:])
         return self._count_taken(requests, taken).count(True)
+
+    def take_over(self, requests: Sequence[Request], place: bytes, start: int) -> int:
+        """Takes in what stands at `place` elsewhere from position `start` on; how many were new.
+
+        Done again it takes in nothing twice, unfiltered requests neither.
+        """
+        return self.frontier.offer(self._records(requests, place, start, by_position=True)).count(True)
 
     def end_seeding(self, position: int) -> None:
         """All of `start_requests`, `position` seeds, has been taken in."""
@@ -107,7 +114,9 @@ class Scheduler:
                 children.append(self._record(request, id))
         return children
 
-    def _records(self, requests: Sequence[Request], parent_id: bytes, first: int = 0) -> list[Record]:
+    def _records(
+        self, requests: Sequence[Request], parent_id: bytes, first: int = 0, *, by_position: bool = False
+    ) -> list[Record]:
         """What the frontier stores; equal unfiltered requests of one parent are told apart by which of them it is."""
         occurrences: Counter[bytes] = Counter()
         records = []
@@ -115,7 +124,7 @@ class Scheduler:
             id = self._identify(request)
             if not (request.filter and self._dupefilter):
                 occurrences[id] += 1
-                id = occurrence_id(id, parent_id, position if parent_id is SEED else first + occurrences[id])
+                id = occurrence_id(id, parent_id, position if by_position else first + occurrences[id])
             records.append(self._record(request, id))
         return records
 

@@ -299,7 +299,7 @@ class RedisFrontier(RedisLooking, Frontier):
         found = self._run("discard", id)[1]
         if found < 0:
             move(State.LEASED, "discard")
-        return bool(found)
+        return bool(found == 1)
 
     def set_state(self, state: str) -> None:
         if state not in ("running", "paused", "stopped"):

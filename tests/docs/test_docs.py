@@ -13,7 +13,7 @@ from tests.docs.pages import ELSEWHERE, PAGES, ROOT, Block, Reader, blocks, comp
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != CHINESE], ids=lambda page: page.name)
 def test_every_block_of_the_page_does_what_it_shows(page: Path, tmp_path: Path):
     reader = Reader(tmp_path)
     try:
@@ -42,7 +42,7 @@ def test_the_environment_that_readme_enters_is_the_one_that_the_scripts_make():
     assert "venv=${SCRAPY_PLUS_VENV:-$root/.venv}" in (ROOT / "scripts" / "setup").read_text()
 
 
-def test_both_readmes_show_the_same_blocks():
+def test_the_chinese_readme_shows_the_same_blocks():
     english, chinese = ([(b.language, b.options, b.text) for b in blocks(page)] for page in (README, CHINESE))
     assert english == chinese
 

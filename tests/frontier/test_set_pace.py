@@ -46,5 +46,16 @@ def test_a_site_that_stands_where_its_old_pace_put_it_is_lent_by_the_new_one(red
     frontier.offer([record(f"a{n}", site=SITE) for n in range(9)])
     redis_client.hset(frontier.keys.meta, mapping={"set_limit": 2})  # as set_pace leaves it for a moment
     assert frontier.lease("w", 0, 9, limited=0).leases == []
+    assert frontier.audit() == []
     assert len(frontier.lease("w", 0, 9, limited=9).leases) == 2
     assert frontier.audit() == []
+
+
+def test_such_a_site_takes_no_other_ones_turn(redis_client):
+    frontier = redis_frontier(redis_client)
+    two = "http://two.test:80"
+    frontier.set_site(two, limit=3)
+    frontier.offer([record(f"a{n}", site=SITE) for n in range(4)] + [record("b", site=two)])
+    assert [lease.site for lease in frontier.lease("w", 0, 2).leases] == [SITE] * 2
+    redis_client.hset(frontier.keys.meta, mapping={"set_limit": 2})
+    assert [lease.site for lease in frontier.lease("w", 2, 9, limited=1).leases] == [two]

@@ -1,0 +1,1 @@
+"""Crawls of other frameworks, taken over: their queues are read, never changed."""
