@@ -121,7 +121,7 @@ class Group:
     def move(self) -> None:
         """A failover that somebody orders, awaited."""
         before = self.master()
-        wait_for(lambda: self._is_linked(before))
+        wait_for(lambda: self.is_linked(before))
         with self._guard() as guard:
             wait_for(lambda: is_ok(guard, "SENTINEL FAILOVER", "books"))
         wait_for(lambda: self.master() != before)
@@ -131,12 +131,12 @@ class Group:
     def kill_master(self) -> None:
         """Its replica has all it had; nobody but the sentinel does anything about it."""
         port = self.master()
-        wait_for(lambda: self._is_linked(port))
+        wait_for(lambda: self.is_linked(port))
         with admin(port) as client:
             assert client.execute_command("WAIT", 1, 10_000) == 1
         self.ports.pop(port).close()
 
-    def _is_linked(self, port: int) -> bool:
+    def is_linked(self, port: int) -> bool:
         with admin(port) as client:
             told = client.info("replication")
             return any(
