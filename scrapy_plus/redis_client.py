@@ -198,7 +198,10 @@ def _info(client: redis.Redis) -> dict[str, Any]:
 
 def _refuse_kind(facts: dict[str, Any], address: RedisAddress, *, in_cluster: bool) -> None:
     """A plain address of a server that has but a part of the data, or none."""
-    scheme, mode = f"redis{'s' * address.tls}", facts.get("redis_mode")
+    scheme, mode = (
+        f"redis{'s' * address.tls}",
+        facts.get("redis_mode") or facts.get("server_mode"),
+    )  # the other is Valkey's
     if mode == "sentinel":
         url = f"{scheme}+sentinel://{address.host}:{address.port}/name-of-the-master"
         raise UsageError(f"{address} is a sentinel and keeps no data; write {url} (REDIS_URL)")

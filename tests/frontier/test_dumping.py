@@ -76,6 +76,7 @@ def test_a_restored_crawl_is_the_one_that_was_dumped(redis_client, items_as):
     [letter], _ = target.dead_letters()
     assert (name_of(letter.id), letter.reason, letter.status) == ("b", "HTTP 500 ü", 500)
     assert target.locate(record("c").id).attempt == 1
+    assert (redis_client.hlen(target.keys.retry), redis_client.hlen(target.keys.lost)) == (1, 0)
     assert target.site_facts(SLOW).facts == {"robots": "User-agent: *"} and target.site_facts(SLOW).pace.limit == 3
     assert target.stats() == {"pages": 1} and target.seed_cursor() == (4, False)
     assert target.overridden_pace() == (0.0, 5)
