@@ -17,8 +17,6 @@ from tests.frontier.conftest import Worker, name_of, record, redis_frontier
 from tests.frontier.test_torn import NEVER, Died, cut_after
 
 SLOW = "http://slow.test:80"
-ORDER = ["c3", "e", "f", "slow"]
-"""What is ready when the crawl is moved, in the order in which it goes on."""
 
 
 def crawl_in_every_state(client, **options) -> RedisFrontier:
@@ -97,13 +95,16 @@ def test_a_restored_crawl_goes_on_in_its_order_and_takes_nothing_again(redis_cli
 
 def test_what_its_worker_held_twice_and_lost_is_still_suspect(redis_client):
     source = redis_frontier(redis_client, max_lost=5)
-    source.offer([record("poison")])
-    for name in ("u", "v"):
+    source.offer([record("unlucky")])
+    for name in ("t", "u", "v"):
         Worker(source, name).lease(1)
-        source.reap(worker=name, started=[record("poison").id])
+        source.reap(worker=name, started=[record("poison").id, record("unlucky").id])
+        source.offer([record("poison", priority=9)])
     target = opened_to_load(redis_client)
     dumping.restore(target, entries_of(source))
     assert target.locate(record("poison").id).lost == 2
+    assert target.locate(record("unlucky").id).lost == 1
+    assert redis_client.hgetall(target.keys.req) == redis_client.hgetall(source.keys.req), "to the byte"
     assert redis_client.zcard(target.keys.alone) == 1
 
 
@@ -167,6 +168,32 @@ def test_a_crawl_that_is_not_empty_is_replaced_only_by_who_says_so(redis_client)
     target.server.client.delete(target.keys.nodes)
     dumping.restore(target, entries, replaces=True)
     assert essence(entries_of(target)) == essence(entries)
+
+
+FULL = {
+    "a request": lambda client, keys: client.hset(keys.req, b"x" * 20, b"y" * 20),
+    "the cursor": lambda client, keys: client.hset(keys.meta, "cursor", 3),
+    "what was seen": lambda client, keys: client.hset(keys.meta, "seen", 3),
+    "an item": lambda client, keys: client.xadd(keys.items, {"item": "x"}),
+}
+
+
+@pytest.mark.parametrize("what", FULL)
+def test_each_part_of_a_crawl_makes_it_full(redis_client, what):
+    target = opened_to_load(redis_client)
+    FULL[what](redis_client, target.keys)
+    with pytest.raises(UsageError, match="is not empty"):
+        dumping.restore(target, entries_of(redis_frontier(redis_client)))
+
+
+def test_a_process_that_waits_for_work_keeps_a_load_away_until_it_is_gone(redis_client):
+    entries = entries_of(crawl_in_every_state(redis_client))
+    target = opened_to_load(redis_client)
+    target.beat("w", {})
+    with pytest.raises(NodesAlive, match="processes work on the crawl"):
+        dumping.restore(target, entries)
+    redis_client.zadd(target.keys.nodes, {"w": 1})  # long ago
+    dumping.restore(target, entries)
 
 
 def test_a_crawl_that_is_worked_on_is_not_dumped(redis_client):

@@ -9,7 +9,6 @@ for _, key in ipairs({ META, STATS }) do
     call('HSET', key, name, value)
   end
 end
-raise_version()
 set_state(state)
 call('HSET', META, 'schema', 1)
 return { stamp() }
