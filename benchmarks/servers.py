@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import resource
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from scrapy_plus.bench import pages as pages_server
 
 HOST = "127.0.0.1"
 START_SECONDS = 20.0
+SOCKETS = 5000
 HERE = Path(__file__).parent
 
 NGINX = """
@@ -34,7 +36,7 @@ http {{
   client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
   uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
   sendfile on; tcp_nopush on; keepalive_requests 10000000; keepalive_timeout 600;
-  open_file_cache max=30000 inactive=600s; open_file_cache_valid 600s;
+  open_file_cache max={files} inactive=600s; open_file_cache_valid 600s;
   types {{ text/html html; }}
   server {{ listen {host}:{port} backlog=4096; root {root}; }}
 }}
@@ -75,7 +77,9 @@ def nginx(folder: Path, root: Path, core: int | None) -> Iterator[int]:
     port = free_port()
     config = folder / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    config.write_text(NGINX.format(folder=folder, root=root, host=HOST, port=port, user=user))
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = max(100, min(30_000, most - SOCKETS))  # a file that is kept open is a descriptor less for connections
+    config.write_text(NGINX.format(folder=folder, root=root, host=HOST, port=port, user=user, files=files))
     command = [binary, "-c", str(config), "-e", str(folder / "nginx.err"), "-p", str(folder)]
     with ending(popen(command, core, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)):
         await_port(port)
