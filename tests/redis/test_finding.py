@@ -214,10 +214,14 @@ def test_of_several_sentinels_one_that_is_away_is_passed_over(group):
 class Cluster:
     """Three masters that share the slots."""
 
-    def __init__(self, binary: str, folder: Path, *options: str, without: int | None = None, **tls: str) -> None:
+    def __init__(
+        self, binary: str, folder: Path, *options: str, without: int | None = None, has_tls: bool = False
+    ) -> None:
         self._stack = ExitStack()
         self.ports: list[int] = []
+        self.tls_ports = [free_port() for _ in range(3)]
         for number in range(3):
+            tls = ("--tls-port", str(self.tls_ports[number])) if has_tls else ()
             bus = (
                 "--cluster-enabled",
                 "yes",
@@ -226,7 +230,9 @@ class Cluster:
                 "--cluster-require-full-coverage",
                 "no",
             )
-            at = self._stack.enter_context(redis_server(binary, folder / str(number), *KEEPING, *LOGIN, *bus, *options))
+            at = self._stack.enter_context(
+                redis_server(binary, folder / str(number), *KEEPING, *LOGIN, *bus, *tls, *options)
+            )
             self.ports.append(at)
         self._join(without)
 
@@ -369,3 +375,14 @@ def test_sentinels_and_servers_over_tls(tmp_path):
             with closing(open_frontier(f"{url}?ssl_ca_certs={cert}")) as frontier:
                 assert crawl(frontier, 3, {}) == each_once(3)
             assert "certificate verify failed" in refusal(url)
+
+
+def test_a_cluster_over_tls(tmp_path):
+    cert, key = certificate(tmp_path)
+    tls = ["--tls-cert-file", str(cert), "--tls-key-file", str(key), "--tls-ca-cert-file", str(cert)]
+    tls += ["--tls-auth-clients", "no", "--tls-cluster", "yes"]
+    with closing(Cluster(tls_binary(), tmp_path, *tls, has_tls=True)) as cluster:
+        url = f"rediss+cluster://:hush@127.0.0.1:{cluster.tls_ports[0]}"
+        with closing(open_frontier(f"{url}?ssl_ca_certs={cert}")) as frontier:
+            assert crawl(frontier, 4, {}) == each_once(4)
+        assert "certificate verify failed" in refusal(url)
