@@ -53,8 +53,9 @@ def serve(
             while process.poll() is None and not is_ended():
                 time.sleep(POLL_SECONDS)
         finally:
-            by_itself = process.poll() is not None
-            if not by_itself:
+            time.sleep(POLL_SECONDS)  # Ctrl-C comes to both, and it may be the quicker one
+            by_itself = process.poll() is not None and not is_ended()
+            if process.poll() is None:
                 process.terminate()
             process.wait()
     if by_itself:
@@ -100,7 +101,10 @@ def _escaped(char: str) -> str:
 
 
 def _start(config: str, data: Path) -> subprocess.Popen[bytes]:
-    """The options go through a pipe: a password on the command line is seen by everybody, and a file would stay."""
+    """The options go through a pipe: a password on the command line is seen by everybody, and a file would stay.
+
+    It stays in the group of this process, so that who ends the group ends it; by Ctrl-C it ends in order, too.
+    """
     binary = find_binary((7, 0) if (data / "appendonlydir").exists() else OLDEST)  # an older one would see no data
     lock = Lock(data / "server.lock")
     try:
@@ -112,7 +116,6 @@ def _start(config: str, data: Path) -> subprocess.Popen[bytes]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(lock.fd,),
-            start_new_session=True,  # Ctrl-C is for this process, which ends it in order
             cwd=data,
         )
     except OSError as error:

@@ -32,6 +32,7 @@ def serving(folder: Path, *words: str, **environ: str) -> Iterator[tuple[subproc
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
@@ -102,3 +103,17 @@ def test_a_server_that_ends_under_it_is_told_of(tmp_path):
     wait_for(lambda: not Path(f"/proc/{process.pid}").exists())
     with serving(tmp_path, "--port", str(port)) as (_, line):
         assert line, "and may be started again"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_to_the_whole_group_leaves_no_server_behind(tmp_path, number):
+    port = free_port()
+    with serving(tmp_path, "--port", str(port)) as (process, _):
+        with client_of(port) as client:
+            server = Path(f"/proc/{client.info('server')['process_id']}/cmdline")
+            client.set("tea", "green")
+        os.killpg(process.pid, number)  # as a terminal does it
+        assert process.wait(SECONDS) == (0 if number == signal.SIGINT else -signal.SIGKILL)
+        wait_for(lambda: not server.exists() or not server.read_bytes())
+    with serving(tmp_path, "--port", str(port)), client_of(port) as client:
+        assert client.get("tea") == b"green"
