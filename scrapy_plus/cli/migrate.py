@@ -62,7 +62,7 @@ def migrate_command(
         move = Move(name, build_scheduler(name, own, Committer(frontier), Stats()), reader)
         address = parse_redis_url(source) if source else store.address
         for key in wanted:
-            with redis_errors(address), closing(make_client(address)) as client:
+            with redis_errors(address), closing(make_client(address, prefix=key)) as client:
                 move.take_over(key, entries(client, key, newest_left=newest_left))
     if move.left_out:
         raise click.exceptions.Exit(EXIT_LEFT_OUT)

@@ -11,7 +11,10 @@ from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.wire import Argument
 
 RECORDS_A_CALL = 500
+KNOWN_A_RECORD = 10
+"""So many children that are known count as one record: they are sent only if what was seen may have been lost."""
 BYTES_A_CALL = 1 << 20
+KNOWN_BYTES = 60
 Part = TypeVar("Part")
 AnyChild = TypeVar("AnyChild", Record, Child)
 
@@ -37,7 +40,7 @@ def record_parcels(records: Sequence[AnyChild]) -> Iterator[Sequence[AnyChild]]:
 
 def _record_bytes(record: Child) -> int:
     """About what it takes in a call; one that is known is hardly ever sent."""
-    return 60 if isinstance(record, Known) else len(record.payload) + len(record.site) + 60
+    return KNOWN_BYTES if isinstance(record, Known) else len(record.payload) + len(record.site) + 60
 
 
 class Piece:
@@ -56,8 +59,10 @@ class Piece:
     @property
     def weight(self) -> tuple[int, int]:
         """How many records it is worth, and about how many bytes it takes."""
-        items = 0 if self.is_part else sum(map(len, self.page.items))
-        return len(self.children) + 1, items + sum(map(_record_bytes, self.children)) + 100
+        size = 100 + (0 if self.is_part else sum(map(len, self.page.items)))
+        new = [child for child in self.children if isinstance(child, Record)]
+        known = len(self.children) - len(new)
+        return 1 + len(new) + known // KNOWN_A_RECORD, size + sum(map(_record_bytes, new)) + KNOWN_BYTES * known
 
     def leave_out(self, cache: SeenCache) -> int:
         """Sends only the children that may be new; how many are left out."""
