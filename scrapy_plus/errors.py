@@ -33,6 +33,10 @@ class NotStorable(ScrapyPlusError, TypeError):
     permanent = True
 
 
+class BadEntry(ScrapyPlusError, ValueError):
+    """An entry of a feed that is no request; the message is the reason."""
+
+
 class Undecodable(ScrapyPlusError, ValueError):
     """A stored request cannot be read back: broken bytes, or a version newer than this release."""
 

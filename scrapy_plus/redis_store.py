@@ -13,16 +13,19 @@ from scrapy_plus.conf.redis_keys import before_tag, items_key, project_name
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.attendants import Attendant, Keeper, Renewal
 from scrapy_plus.core.committer import Committer
+from scrapy_plus.core.seeder import FeedOptions
+from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.started import StartedFile
 from scrapy_plus.embedded import EmbeddedRedis, open_embedded
 from scrapy_plus.errors import SettingsError, UsageError
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.keys import crawl_prefix
 from scrapy_plus.frontier.redis import RedisFrontier
+from scrapy_plus.frontier.redis_feed import RedisFeed
 from scrapy_plus.frontier.stored_items import StoredItems
 from scrapy_plus.redis_client import check_server, clients_of_all, make_client, redis_errors
 from scrapy_plus.redis_finding import Finder, in_one_slot
-from scrapy_plus.stores import NODE, STARTED, concurrency_of, pace_of
+from scrapy_plus.stores import NODE, STARTED, concurrency_of, feed_key, pace_of
 
 log = logging.getLogger("scrapy_plus.store")
 
@@ -184,6 +187,18 @@ class RedisStore:
             misses_slaves=settings.ROLE == "master" and not settings.WORKERS,
         )
         return [committer, keeper, renewal]
+
+    def feed(self, spider: Spider, settings: Settings) -> FeedOptions | None:
+        """What other programs bring for this spider, over a connection of its own; None if nobody was told to."""
+        key = feed_key(spider, settings)
+        if not key:
+            return None
+        return FeedOptions(
+            RedisFeed(make_client(self.address, prefix=key), key),
+            batch=settings.REDIS_START_URLS_BATCH_SIZE,
+            encoding=settings.REDIS_START_URLS_ENCODING,
+            idle_seconds=settings.MAX_IDLE_TIME_BEFORE_CLOSE or float("inf"),
+        )
 
     def close(self) -> None:
         if self._embedded is not None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from scrapy_plus.conf.settings import Settings
 from scrapy_plus.core.attendants import Attendant
 from scrapy_plus.core.committer import Committer
-from scrapy_plus.errors import NodesAlive, UsageError
+from scrapy_plus.core.seeder import FeedOptions
+from scrapy_plus.core.spider import Spider
+from scrapy_plus.errors import NodesAlive, SettingsError, UsageError
 from scrapy_plus.frontier.base import Frontier
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.http.url import host_of
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("scrapy_plus.store")
 
 JITTER = 0.5
+USUAL_FEED = "%(name)s:start_urls"
 NODE = "SCRAPY_PLUS_NODE"
 STARTED = "SCRAPY_PLUS_STARTED"
 """The environment variables in which a supervisor gives a worker process its name, and where to tell what it does."""
@@ -42,7 +45,16 @@ def open_store(settings: Settings) -> MemoryStore | RedisStore:
     return MemoryStore()
 
 
-def begin(frontier: Frontier, settings: Settings) -> None:
+def feed_key(spider: Spider, settings: Settings) -> str:
+    """The key that other programs fill for this spider; "" if there is none."""
+    own = getattr(spider, "redis_key", None)
+    pattern = own or settings.REDIS_START_URLS_KEY or (USUAL_FEED if hasattr(spider, "redis_key") else "")
+    if not isinstance(pattern, str):
+        raise SettingsError(f"redis_key of {spider.name}: {pattern!r} is no text; one feed is read, name its key")
+    return pattern.replace("%(name)s", str(spider.name)).replace("%(spider)s", str(spider.name))
+
+
+def begin(frontier: Frontier, settings: Settings, *, has_feed: bool = False) -> None:
     """What comes before the first seed: a crawl that starts anew or once more, or what a finished one left.
 
     A slave only joins, a supervisor's worker what its master began. Raises UsageError for a flush while others work.
@@ -60,7 +72,9 @@ def begin(frontier: Frontier, settings: Settings) -> None:
             raise UsageError(f"not started anew: {error}") from None
     if frontier.state() == "stopped":
         frontier.set_state("running")  # somebody stopped it, and now somebody starts it
-    if settings.SCHEDULER_SEED_AGAIN and not frontier.begin_again():
+    if has_feed and frontier.begin_again():
+        log.info("the crawl was finished; it goes on with what comes in its feed")
+    elif settings.SCHEDULER_SEED_AGAIN and not frontier.begin_again():
         log.info("the crawl is not finished: it goes on, and is not seeded once more")
 
 
@@ -117,6 +131,15 @@ class MemoryStore:
         self, spider_name: str, frontier: Frontier, committer: Committer, settings: Settings
     ) -> list[Attendant]:
         return []
+
+    def feed(self, spider: Spider, settings: Settings) -> FeedOptions | None:
+        """None: other programs cannot reach into this one. Raises SettingsError if that was wanted."""
+        if key := feed_key(spider, settings):
+            raise SettingsError(
+                f"the feed {key!r} of {spider.name} needs a crawl that is kept in Redis; set SCHEDULER_PERSIST = True "
+                "or a ROLE"
+            )
+        return None
 
     def close(self) -> None:
         return None

@@ -150,7 +150,8 @@ def build_crawl(
     spider.settings = settings
     spider.stats = stats
     frontier = store.frontier(str(spider.name), settings)
-    begin(frontier, settings)
+    feed = store.feed(spider, settings)
+    begin(frontier, settings, has_feed=feed is not None)
     committer = store.committer(frontier, settings)
     scheduler = build_scheduler(str(spider.name), settings, committer, stats)
     paces = web_policies.site_paces(settings, frontier)
@@ -179,7 +180,8 @@ def build_crawl(
         backoff_seconds=settings.RETRY_BACKOFF_SECONDS,
         backoff_limit_seconds=settings.RETRY_BACKOFF_MAX_SECONDS,
         seeds_ahead=settings.START_REQUESTS_BUFFER,
-        seeds=settings.ROLE != "slave",
+        seeds=settings.ROLE != "slave" or feed is not None,
+        feed=feed,
         depth_priority=settings.DEPTH_PRIORITY,
         attendants=[*store.attendants(str(spider.name), frontier, committer, settings), *exporters],
     )

@@ -90,10 +90,10 @@ class Move:
         before = self.left_out
         while batch := list(islice(found, REQUESTS_A_CALL)):
             requests = [self._request(key, read + number, data) for number, data in enumerate(batch)]
-            wanted = [one for one in requests if one is not None]
-            mine = [request for request, name in wanted if name in ("", self._name)]
+            wanted = [(read + number, *one) for number, one in enumerate(requests) if one is not None]
+            mine = [(position, request) for position, request, name in wanted if name in ("", self._name)]
             others += len(wanted) - len(mine)
-            queued += self._scheduler.take_over(mine, key.encode(), read)
+            queued += self._scheduler.take_over(mine, key.encode())
             read += len(batch)
         left_out = self.left_out - before
         told = [f"{queued:,} queued", f"{read - queued - others - left_out:,} known already"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from scrapy_plus.conf.options import Option, boolean, choice, number, optional
+from scrapy_plus.conf.options import Option, boolean, choice, encoding, number, optional, text
 from scrapy_plus.conf.redis_address import host, key_prefix, redis_params, redis_url, secret
 from scrapy_plus.conf.redis_keys import key_pattern
 
@@ -53,6 +53,19 @@ ITEMS_AS = redis(
     "stream",
     "How items are stored in Redis: a stream keeps them for any number of readers, a list is for BLPOP.",
     choice("stream", "list"),
+)
+REDIS_START_URLS_KEY = redis(
+    None,
+    "The key that other programs put URLs or requests into while the crawl runs: a list, a set or a sorted set. "
+    "%(name)s is the spider's name; a spider's own redis_key wins.",
+    optional(text()),
+)
+REDIS_START_URLS_BATCH_SIZE = redis(
+    100, "How many entries of the feed are taken in at a time.", number(1, 1000, whole=True)
+)
+REDIS_START_URLS_ENCODING = redis("utf-8", "How the entries of the feed are encoded.", encoding())
+MAX_IDLE_TIME_BEFORE_CLOSE = redis(
+    0, "How long a crawl with a feed waits for entries before it ends; 0 is for ever.", number(0), unit="s"
 )
 REDIS_ITEMS_KEY = redis(
     None,

@@ -28,7 +28,7 @@ from scrapy_plus.core.outcome import (
 )
 from scrapy_plus.core.pipeline import PipelineChain
 from scrapy_plus.core.scheduler import Scheduler
-from scrapy_plus.core.seeder import Seeder
+from scrapy_plus.core.seeder import FeedOptions, Seeder
 from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, NotNow, NotStorable, StopCrawl
@@ -68,6 +68,7 @@ class Crawl:
         backoff_limit_seconds: float = 60.0,
         seeds_ahead: int = 1000,
         seeds: bool = True,
+        feed: FeedOptions | None = None,
         depth_priority: int = 0,
         attendants: Sequence[Attendant] = (),
     ) -> None:
@@ -84,7 +85,9 @@ class Crawl:
         self._limits = limits or Limits()
         self._max_retries = max_retries
         self._judge = partial(judge, backoff_seconds=backoff_seconds, backoff_limit_seconds=backoff_limit_seconds)
-        self._seeder = Seeder(spider, scheduler, partial(self._through_middlewares, depth=0), seeds_ahead=seeds_ahead)
+        prepare = partial(self._through_middlewares, depth=0)
+        self._seeder = Seeder(spider, scheduler, prepare, seeds_ahead=seeds_ahead, feed=feed)
+        self._feed = feed
         self._seeder.on_stop = self.stop
         self._seeder.on_ready = lambda: self.on_ready()
         self._seeds = seeds
@@ -354,6 +357,8 @@ class Crawl:
         self._finish_stats()
         self._try("the last look at the store", self._keep_final)
         self._try("closing the store", self.scheduler.close)
+        if self._feed is not None:
+            self._try("closing the feed", self._feed.feed.close)
         self._closed.set()
 
     def _end_seeding(self) -> None:

@@ -6,6 +6,7 @@ A request that came from `get_request` is handed in again exactly once: by `dele
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import NotStorable, Undecodable
 from scrapy_plus.frontier.base import Child, Frontier, Known, Lease, Page, Record
-from scrapy_plus.http.codec import decode, encode, is_plain
+from scrapy_plus.http.codec import decode, encode, encode_refused, is_plain
 from scrapy_plus.http.request import PRIORITY_LIMIT, Request
 from scrapy_plus.http.url import site
 from scrapy_plus.rules.fingerprint import SEED, fingerprint, occurrence_id
@@ -23,6 +24,9 @@ from scrapy_plus.rules.judge import Bury, Retry, Verdict
 from scrapy_plus.rules.pace import Pace
 
 log = logging.getLogger("scrapy_plus.scheduler")
+
+REFUSED_SITE = "feed"
+"""Where entries wait that are no requests; no site is asked for them."""
 
 
 class Scheduler:
@@ -79,12 +83,27 @@ class Scheduler:
             taken = taken + self.frontier.seed(start + again, start + len(records), records[again:])
         return self._count_taken(requests, taken).count(True)
 
-    def take_over(self, requests: Sequence[Request], place: bytes, start: int) -> int:
-        """Takes in what stands at `place` elsewhere from position `start` on; how many were new.
+    def take_over(
+        self,
+        requests: Sequence[tuple[int, Request]],
+        place: bytes,
+        refused: Sequence[tuple[int, bytes, str]] = (),
+    ) -> int:
+        """Takes in what stands at positions of `place` elsewhere; how many requests were new.
 
-        Done again it takes in nothing twice, unfiltered requests neither.
+        `refused` are raw entries that are no requests, with the reason: they become dead letters. Done again it takes
+        in nothing twice, unfiltered requests neither.
         """
-        return self.frontier.offer(self._records(requests, place, start, by_position=True)).count(True)
+        records = [
+            record
+            for position, request in requests
+            for record in self._records([request], place, position, by_position=True)
+        ]
+        for position, raw, reason in refused:
+            id = occurrence_id(hashlib.sha1(raw).digest(), place, position)
+            records.append(Record(id, REFUSED_SITE, encode_refused(raw, reason)))
+        taken = self.frontier.offer(records) if records else []
+        return self._count_taken([request for _, request in requests], taken[: len(requests)]).count(True)
 
     def end_seeding(self, position: int) -> None:
         """All of `start_requests`, `position` seeds, has been taken in."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import gevent
 from gevent.event import Event
@@ -12,14 +14,18 @@ from gevent.event import Event
 from scrapy_plus.core.outcome import log_failure, results_of
 from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.core.spider import Spider
-from scrapy_plus.errors import CursorMoved, DontCloseSpider, FrontierError, NotStorable, StopCrawl
+from scrapy_plus.errors import BadEntry, CursorMoved, DontCloseSpider, FrontierError, NotStorable, StopCrawl, UsageError
+from scrapy_plus.frontier.feed import MOST_ENTRIES, Batch, Feed
+from scrapy_plus.http.codec import encode
 from scrapy_plus.http.request import Request
+from scrapy_plus.rules.feed_entry import read_entry
 from scrapy_plus.rules.judge import describe
 
 log = logging.getLogger("scrapy_plus.seeder")
 
 IDLE_CHECK_SECONDS = 1.0
 FAR_CHECK_SECONDS = 0.25
+FEED_CHECK_SECONDS = 1.0
 LINGER_SECONDS = 0.05
 SEEDS_A_CALL = 100
 HOLDS_A_LEASE = 3
@@ -27,6 +33,16 @@ HOLDS_A_LEASE = 3
 
 class _Overtaken(FrontierError):
     """Another process seeds since: this one was silent for longer than a lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedOptions:
+    """A feed, how many entries are moved at a time, their encoding, and how long without any the crawl goes on."""
+
+    feed: Feed
+    batch: int = 100
+    encoding: str = "utf-8"
+    idle_seconds: float = float("inf")
 
 
 class Seeder:
@@ -45,6 +61,7 @@ class Seeder:
         prepare: Callable[[Request], Request | None],
         *,
         seeds_ahead: int = 1000,
+        feed: FeedOptions | None = None,
     ) -> None:
         self.has_crashed = False
         self.on_ready: Callable[[], None] = lambda: None
@@ -53,6 +70,7 @@ class Seeder:
         self._scheduler = scheduler
         self._prepare = prepare
         self._seeds_ahead = seeds_ahead
+        self._feed = feed
         self._is_far = scheduler.committer.is_remote
         self._changed = Event()
         self._is_stopped = False
@@ -72,6 +90,10 @@ class Seeder:
                     log.warning("%s: %s; going through start_requests again", self._spider.name, moved)
         except StopCrawl as stop:
             self.on_stop(stop.reason)
+        except UsageError as failure:
+            self.has_crashed = True
+            log.error("%s: %s", self._spider.name, failure)
+            self.on_stop("feed_error")
         except FrontierError as failure:
             self.has_crashed = True
             log.error("seeding ends: %s", failure)
@@ -108,6 +130,63 @@ class Seeder:
         while self._is_far and not self._is_stopped and self._scheduler.has_been_seeded():
             gevent.sleep(IDLE_CHECK_SECONDS)
 
+    # -- what other programs bring ------------------------------------------------------------------------------------
+
+    def _take_from_feed(self, options: FeedOptions) -> None:
+        """Entries of the feed whenever there is room, until nothing has come and nothing was left for long enough.
+
+        A batch stays beside the feed until its requests are in the store, so a process that dies here loses none; the
+        next one takes in the very same batch, under the same ids.
+        """
+        busy_at, counts = time.monotonic(), self._scheduler.frontier.counts()
+        while not self._is_stopped:
+            self._keep_holding()
+            is_over = time.monotonic() - busy_at >= options.idle_seconds
+            if counts.pending or is_over:  # while nothing is there nothing changes but by the feed: one call is enough
+                counts = self._scheduler.frontier.counts()
+            batch = None
+            if counts.ready < self._seeds_ahead:
+                batch = options.feed.move(uuid.uuid4().hex.encode(), options.batch)
+            if batch is not None:
+                self._take_batch(batch, options.encoding)
+                options.feed.remove(batch)
+                counts = self._scheduler.frontier.counts()
+            if batch is not None or counts.pending:
+                busy_at = time.monotonic()
+            elif is_over:
+                return
+            if batch is None:
+                gevent.sleep(FEED_CHECK_SECONDS)
+
+    def _take_batch(self, batch: Batch, encoding: str) -> None:
+        requests: list[tuple[int, Request]] = []
+        refused: list[tuple[int, bytes, str]] = []
+        for number, raw in enumerate(batch.entries):
+            try:
+                for nth, request in enumerate(self._requests_of(raw, encoding)):
+                    wanted = self._prepare(request)
+                    if wanted is not None:
+                        requests.append((number + nth * MOST_ENTRIES, wanted))
+            except Exception as failure:  # whoever fills the feed, or the spider's own way to read it
+                reason = str(failure) if isinstance(failure, BadEntry) else describe(failure)
+                refused.append((number, raw, reason))
+                log.warning("%s: an entry of the feed is no request: %s", self._spider.name, reason)
+        self._scheduler.stats.inc("feed/entries", len(batch.entries))
+        if refused:
+            self._scheduler.stats.inc("feed/refused", len(refused))
+        if self._scheduler.take_over(requests, batch.token, refused) or refused:
+            self.on_ready()
+
+    def _requests_of(self, raw: bytes, encoding: str) -> Iterable[Request]:
+        """What an entry stands for: the spider may read it in its own way, and leave it out (None)."""
+        make = getattr(self._spider, "make_request_from_data", None)
+        made = read_entry(raw, encoding=encoding) if make is None else make(raw)
+        for request in results_of(made):
+            if not isinstance(request, Request):
+                raise TypeError(f"make_request_from_data gave {request!r}, which is no Request")
+            encode(request)  # now, so that it is known which entry cannot be stored
+            yield request
+
     # -- seeds --------------------------------------------------------------------------------------------------------
 
     def _seed_all(self) -> None:
@@ -118,14 +197,16 @@ class Seeder:
                 if self._is_stopped:
                     return
             self._flush()
+            if self._feed is not None:
+                self._take_from_feed(self._feed)
             self._idle_rounds()
-        except (StopCrawl, FrontierError):
+        except (StopCrawl, FrontierError, UsageError):
             raise
         except Exception as failure:
             self._tell("start_requests failed; what it yielded before is crawled", failure)
         if not self._is_stopped:
             self._flush()
-            if not self._position and not self.has_crashed:
+            if not self._position and not self.has_crashed and self._feed is None:
                 log.warning("spider %s has nothing to start with: no start_urls, no start_requests", self._spider.name)
             self._scheduler.end_seeding(self._position)
             self.on_ready()

@@ -7,6 +7,7 @@ JSON rather than MessagePack: 75 bytes for a plain GET either way, readable in r
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +17,8 @@ from scrapy_plus.http.storable import from_plain, to_plain
 from scrapy_plus.http.url import is_clean
 
 VERSION = b"1"
+REFUSED = b"x"
+"""Instead of a version: what somebody put into a feed is no request. It becomes a dead letter when its turn comes."""
 # Short names: a crawl stores millions of these. An unlisted field would be a KeyError in every test.
 _SHORT = {
     "url": "u",
@@ -100,6 +103,8 @@ def _encode_any(request: Request) -> bytes:
 
 def decode(payload: bytes) -> Request:
     """The request that `encode` wrote. Raises Undecodable for broken bytes or a newer version."""
+    if payload[:1] == REFUSED:
+        raise Undecodable(_refusal(payload))
     if payload[:1] != VERSION:
         raise Undecodable(f"a request stored in version {payload[:1]!r}; this release reads {VERSION!r}")
     try:
@@ -113,6 +118,19 @@ def decode(payload: bytes) -> Request:
         raise Undecodable(f"not a stored request: {error!r}") from None
     request.from_public = is_public
     return request
+
+
+def encode_refused(raw: bytes, reason: str) -> bytes:
+    """What is stored of an entry that is no request: its bytes, and why."""
+    entry = {"reason": reason, "entry": raw.decode("utf-8", "replace"), "base64": b64encode(raw).decode("ascii")}
+    return REFUSED + _write(entry).encode("utf-8", "surrogatepass")
+
+
+def _refusal(payload: bytes) -> str:
+    try:
+        return f"an entry of the feed: {json.loads(payload[1:])['reason']}"
+    except (ValueError, TypeError, KeyError):
+        return "an entry of the feed that cannot be read"
 
 
 def _decode_plain(fields: dict[str, Any]) -> Request | None:
