@@ -212,6 +212,25 @@ def test_a_killed_server_is_waited_for_and_mended_before_the_next_call(restartab
     assert names_of(Worker(frontier, "v").lease(9)) == ["a", "b", "c", "d", "e"]
 
 
+def test_whoever_opens_a_crawl_on_another_server_first_voids_what_the_others_believe_to_be_seen(redis_client, frontier):
+    frontier.offer([record("a")])
+    assert frontier.knows(record("a").id)
+    redis_client.hset(frontier.keys.meta, "server", "the one before")
+    before = int(redis_client.hget(frontier.keys.meta, "version"))
+    for _ in range(2):
+        RedisFrontier(redis_client, frontier.keys.prefix, joins=True).open()
+    assert int(redis_client.hget(frontier.keys.meta, "version")) == before + 1, "once, not with each that joins"
+    frontier.offer([record("b")])
+    assert not frontier.knows(record("a").id)
+
+
+def test_a_replaced_request_is_stored_in_the_same_version_as_a_new_one(redis_client, frontier):
+    frontier.offer([record("a"), record("b")])
+    assert frontier.replace(record("a").id, b"new")
+    bodies = [redis_client.hget(frontier.keys.req, record(name).id) for name in "ab"]
+    assert bodies[0][:1] == bodies[1][:1] and bodies[0][13:] == b"new"
+
+
 def test_after_a_restart_the_living_are_not_late(restartable):
     client = restartable.client()
     frontier = redis_frontier(client, retry_seconds=20.0, lease_seconds=30.0)
