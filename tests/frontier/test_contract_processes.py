@@ -460,6 +460,16 @@ def test_a_death_that_was_seen_needs_no_grace(make_frontier, clock):
     assert names_of(die(frontier, worker)) == ["a"]
 
 
+def test_the_first_worker_that_a_crawl_loses_is_counted_where_its_request_ends(make_frontier):
+    frontier = make_frontier(max_lost=0)
+    frontier.offer([record("a")])
+    worker = Worker(frontier)
+    worker.lease()
+    frontier.reap(worker=worker.name)
+    [letter] = frontier.dead_letters()[0]
+    assert (letter.lost, letter.reason) == (1, "its worker died 1 times")
+
+
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
