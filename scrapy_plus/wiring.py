@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +35,8 @@ from scrapy_plus.transport.requests_session import RequestsTransport
 
 if TYPE_CHECKING:
     from scrapy_plus.redis_store import RedisStore
+
+log = logging.getLogger("scrapy_plus.wiring")
 
 
 def build_engine(settings: Settings, **arguments: Any) -> Engine:
@@ -256,7 +259,7 @@ def _parts(settings: Settings, setting: str) -> list[Any]:
     problems: list[str] = []
     for entry in settings[setting]:
         try:
-            parts.append(_make(_import(entry, setting), settings))
+            parts.append(_make(_import(entry, setting), settings, f"{setting}: {entry!r}"))
         except SettingsError as error:
             problems.extend(error.problems)
     if problems:
@@ -264,11 +267,24 @@ def _parts(settings: Settings, setting: str) -> list[Any]:
     return parts
 
 
-def _make(part: Any, settings: Settings) -> Any:
+def _make(part: Any, settings: Settings, where: str) -> Any:
+    """An instance of a class; Scrapy's from_crawler is not called, since there is no crawler, and that is said."""
     if not inspect.isclass(part):
         return part
     make = getattr(part, "from_settings", None)
-    return make(settings) if make is not None else part()
+    if make is not None:
+        return make(settings)
+    if hasattr(part, "from_crawler"):
+        log.warning("%s: from_crawler is not called; what it reads can be had by from_settings(settings)", where)
+    try:
+        inspect.signature(part).bind()
+    except TypeError as error:
+        raise SettingsError(
+            f"{where} cannot be made without arguments ({error}); give it a class method from_settings(settings)"
+        ) from None
+    except ValueError:  # a class that does not tell its signature
+        pass
+    return part()
 
 
 def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider) -> list[Any]:

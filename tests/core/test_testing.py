@@ -58,3 +58,43 @@ def test_what_is_no_transport_is_refused_in_a_sentence(transport):
 def test_an_engine_that_is_given_spiders_says_where_they_belong(spiders):
     with pytest.raises(TypeError, match="list them in SPIDERS of settings.py"):
         Engine(spiders)
+
+
+class Demands:
+    def __init__(self, path):
+        self.path = path
+
+
+class Scrapys:
+    @classmethod
+    def from_crawler(cls, crawler):
+        raise AssertionError("there is no crawler")
+
+
+class Configured:
+    def __init__(self, agent):
+        self.agent = agent
+
+    @classmethod
+    def from_settings(cls, settings):
+        return cls(settings.USER_AGENT)
+
+    def process_item(self, item, spider):
+        return {**item, "agent": self.agent}
+
+
+@pytest.mark.parametrize("setting", ["PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"])
+def test_a_part_that_cannot_be_made_without_arguments_is_told_in_a_line(setting):
+    line = rf"{setting}: .*Demands.* cannot be made without arguments .*'path'.*from_settings"
+    with pytest.raises(SettingsError, match=line):
+        crawl(ShopSpider, FakeTransport({PAGE: ""}), **{setting: [Demands]})
+
+
+def test_a_part_made_by_from_settings_may_want_arguments():
+    result = crawl(ShopSpider, FakeTransport({PAGE: ""}), PIPELINES=[Configured], USER_AGENT="tea/1")
+    assert result.items[0]["agent"] == "tea/1"
+
+
+def test_that_from_crawler_is_not_called_is_said(caplog):
+    crawl(ShopSpider, FakeTransport({PAGE: ""}), DOWNLOADER_MIDDLEWARES=[Scrapys])
+    assert "from_crawler is not called" in caplog.text
