@@ -42,6 +42,7 @@ _PASSING_CLASSES = (
     redis.exceptions.AskError,  # and MOVED: the slot is, or comes, elsewhere
 )
 _ELSEWHERE = (redis.exceptions.ReadOnlyError, redis.exceptions.AskError, redis.exceptions.ClusterDownError)
+_READONLY = re.compile(r"(?:^|[\s:-])READONLY\b")  # Redis 6.2 wraps what a script met into an error of the script
 _FORBIDDEN_IN_A_SCRIPT = "The user executing the script can't"
 _UNKNOWN_OUTCOME = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
@@ -161,7 +162,7 @@ class Server:
         if not is_passing(error):
             raise self._final(error) from error
         now = self._clock()
-        if isinstance(error, _ELSEWHERE):
+        if isinstance(error, _ELSEWHERE) or _READONLY.search(str(error)):
             self.client.connection_pool.disconnect()  # the name, the sentinels or the cluster may lead elsewhere now
         if since is None:
             if _troubles.setdefault(self.where, self) is self:
