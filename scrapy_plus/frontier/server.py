@@ -43,7 +43,7 @@ _PASSING_CLASSES = (
 )
 _ELSEWHERE = (redis.exceptions.ReadOnlyError, redis.exceptions.AskError, redis.exceptions.ClusterDownError)
 _READONLY = re.compile(r"(?:^|[\s:-])READONLY\b")  # Redis 6.2 wraps what a script met into an error of the script
-_FORBIDDEN_IN_A_SCRIPT = "The user executing the script can't"
+_FORBIDDEN_IN_A_SCRIPT = re.compile("The user executing the script can't|ACL failure in script")  # releases differ
 _UNKNOWN_OUTCOME = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
 
@@ -184,7 +184,7 @@ class Server:
         text = _text(error)
         if "NOCRAWL" in text:
             return NoCrawl(text)
-        if isinstance(error, redis.exceptions.NoPermissionError) or _FORBIDDEN_IN_A_SCRIPT in text:
+        if isinstance(error, redis.exceptions.NoPermissionError) or _FORBIDDEN_IN_A_SCRIPT.search(text):
             return Forbidden(
                 f"Redis at {self.where} refuses: {text}; its user must be allowed more: see Rights in docs/protocol.md"
             )
