@@ -71,7 +71,13 @@ class RedisFrontier(RedisLooking, Frontier):
         if items_as not in ("stream", "list"):
             raise ValueError(f"items_as {items_as!r}; it is stream or list")
         self.keys = Keys(prefix, items=items_key)
-        self.server = Server(client, met_in=self.keys.meta, retry_seconds=retry_seconds, sleep=sleep)
+        self.server = Server(
+            client,
+            met_in=self.keys.meta,
+            retry_seconds=retry_seconds,
+            longest_wait_seconds=lease_seconds / 4,  # who waits longer renews too late after an outage
+            sleep=sleep,
+        )
         self._order = order
         self._joins = joins or loads
         self._loads = loads

@@ -64,7 +64,8 @@ _troubles: dict[str, Server] = {}
 
 
 class Server:
-    """Calls to the Redis that `client` leads to, each repeated until it is answered, for at most `retry_seconds`.
+    """Calls to the Redis that `client` leads to, each repeated until it is answered, for at most `retry_seconds`, and
+    with at most `longest_wait_seconds` from one to the next.
 
     `met_in` is the hash whose field `server` holds the run id under which the crawl was opened last; it is read only
     for a user to whom the server does not tell its own.
@@ -76,6 +77,7 @@ class Server:
         *,
         met_in: str = "",
         retry_seconds: float = 60.0,
+        longest_wait_seconds: float = _LONGEST_WAIT_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -90,6 +92,7 @@ class Server:
         self._met_in = met_in
         self._is_closed = False
         self._retry_seconds = retry_seconds
+        self._longest_wait = min(_LONGEST_WAIT_SECONDS, longest_wait_seconds)
         self._clock = clock
         self._met = ""
         self._meeting = threading.RLock()
@@ -147,7 +150,7 @@ class Server:
             self._bring_back()
             self.repeats += 1
             self.sleep(wait * random.uniform(0.5, 1.0))
-            wait = min(_LONGEST_WAIT_SECONDS, wait * 2)
+            wait = min(self._longest_wait, wait * 2)
 
     def _bring_back(self) -> None:
         """Whoever started the server may start it again. Raises FrontierUnavailable if he cannot."""
@@ -163,7 +166,7 @@ class Server:
             raise self._final(error) from error
         now = self._clock()
         if isinstance(error, _ELSEWHERE) or _READONLY.search(str(error)):
-            self.client.connection_pool.disconnect()  # the name, the sentinels or the cluster may lead elsewhere now
+            self._hang_up()  # the name, the sentinels or the cluster may lead elsewhere now
         if since is None:
             if _troubles.setdefault(self.where, self) is self:
                 log.warning("Redis at %s: %s; trying again for %.0f s", self.where, _text(error), self._retry_seconds)
@@ -255,7 +258,8 @@ class Server:
         self._hang_up()
 
     def _hang_up(self) -> None:
-        # A client that was given its pool would leave them open; one cut under a call ends its greenlet with nonsense.
+        # A client that was given its pool would leave them open. One cut under a call would end its greenlet with
+        # nonsense; that call hears for itself that it is in the wrong place.
         self.client.connection_pool.disconnect(inuse_connections=False)
 
     def met(self, run_id: str) -> None:

@@ -83,6 +83,37 @@ def test_a_server_that_became_a_replica_is_looked_for_anew(server):
     assert frontier.server.client.client_id() != own
 
 
+def test_who_waits_for_the_server_asks_often_enough_to_renew_its_leases(redis_client):
+    waits: list[float] = []
+    server = redis_frontier(redis_client, lease_seconds=2.0, sleep=waits.append).server
+    refusals = [redis.exceptions.ConnectionError("away") for _ in range(20)]
+
+    def refused_often():
+        if refusals:
+            raise refusals.pop()
+        return server.client.ping()
+
+    assert server.call(refused_often) is True
+    assert len(waits) == 20 and 0.25 <= max(waits) <= 0.5
+
+
+def test_a_call_under_way_is_answered_though_another_is_sent_elsewhere(redis_client):
+    server = redis_frontier(redis_client).server
+    refusals = [redis.exceptions.MovedError("1 127.0.0.1:1")]
+
+    def refused_once():
+        if refusals:
+            raise refusals.pop()
+        return server.client.ping()
+
+    waiting = gevent.spawn(server.call, lambda: server.client.blpop(["letters"], 20))
+    gevent.sleep(0.1)
+    assert server.call(refused_once) is True
+    redis_client.rpush("letters", "a")
+    assert waiting.get(timeout=20) == (b"letters", b"a")
+    assert server.repeats == 1
+
+
 def test_what_will_not_pass_is_one_line_that_names_the_server(redis_client):
     frontier = redis_frontier(redis_client)
     with pytest.raises(FrontierError, match=r"^Redis at .*redis.sock refuses: unknown command") as refusal:
