@@ -38,11 +38,14 @@ def outside_of_projects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def hears_hangups() -> Iterator[None]:
-    """Processes that are started hear of the end of their terminal, also where these tests were told not to (nohup)."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def hears_signals() -> Iterator[None]:
+    """Processes that are started hear of the end of their terminal and of Ctrl-C, also where these tests were told not
+    to: by nohup, or in the background of a script."""
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, hangup)
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

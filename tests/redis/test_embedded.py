@@ -315,7 +315,7 @@ def test_after_all_users_were_killed_the_next_start_takes_the_server_over(start,
     wait_for(lambda: servers_of(project) == [])
 
 
-def test_ctrl_c_reaches_the_crawl_and_not_its_redis(start, opened):
+def test_ctrl_c_reaches_the_crawl_and_not_its_redis(hears_signals, start, opened):
     user = start()
     os.killpg(user.process.pid, signal.SIGINT)
     user.process.wait(60)

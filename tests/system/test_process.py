@@ -85,7 +85,7 @@ def items(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_one_signal_finishes_the_pages_in_flight_and_says_what_is_left(hears_hangups, start, tmp_path, number, code):
+def test_one_signal_finishes_the_pages_in_flight_and_says_what_is_left(hears_signals, start, tmp_path, number, code):
     with Shop(0.3) as shop:
         process = start(SPIDER.format(base=shop.base))
         shop.wait_until_asked(2)

@@ -107,7 +107,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(program):
     assert "Traceback" not in shop.text
 
 
-def test_a_terminal_that_is_closed_stops_the_crawl_with_its_pages_finished_and_stored(hears_hangups, program, tmp_path):
+def test_a_terminal_that_is_closed_stops_the_crawl_with_its_pages_finished_and_stored(hears_signals, program, tmp_path):
     shop = program()
     shop.read_until(r"[1-9]\d* done")
     shop.hang_up()
