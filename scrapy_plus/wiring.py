@@ -28,6 +28,7 @@ from scrapy_plus.http.request import Request
 from scrapy_plus.item_places import Files, item_places
 from scrapy_plus.middlewares import downloader_middlewares, spider_middlewares
 from scrapy_plus.middlewares.chain import DownloaderChain, SpiderChain
+from scrapy_plus.middlewares.compression import ACCEPTED
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.stores import MemoryStore, begin, concurrency_of, open_store, own_pace
 from scrapy_plus.transport.base import Transport, curl_is_missing
@@ -290,7 +291,8 @@ def _make(part: Any, settings: Settings, where: str) -> Any:
 def _downloader_defaults(settings: Settings, frontier: Frontier, spider: Spider) -> list[Any]:
     """Outermost first, in the order that downloader_middlewares explains."""
     made = downloader_middlewares
-    parts: list[Any] = [made.DefaultHeaders(settings.DEFAULT_REQUEST_HEADERS, user_agent=settings.USER_AGENT)]
+    headers = settings.DEFAULT_REQUEST_HEADERS
+    parts: list[Any] = [made.DefaultHeaders(headers, user_agent=settings.USER_AGENT, accept_encoding=ACCEPTED)]
     if settings.REDIRECT_ENABLED:
         parts.append(made.Redirect(settings.REDIRECT_MAX_TIMES, priority_adjust=settings.REDIRECT_PRIORITY_ADJUST))
     parts.extend(web_policies.outer(settings))  # inside Redirect, which takes leave of a chain at its end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import Any
 
 from scrapy_plus.core.stats import ErrorGroup, Stats
@@ -62,10 +63,10 @@ class CrawlSnapshot:
 
 def results_of(given: Any) -> Iterable[Any]:
     """What a method of a spider gave, one by one: it may be a generator, a list, a single object or None."""
+    if type(given) is GeneratorType or isinstance(given, (list, tuple, set, Iterator)):
+        return given
     if given is None:
         return ()
-    if isinstance(given, list | tuple | set | Iterator):
-        return given
     if hasattr(given, "__aiter__") or hasattr(given, "__await__"):
         if hasattr(given, "close"):
             given.close()  # a coroutine that is never awaited would warn of itself
@@ -75,8 +76,10 @@ def results_of(given: Any) -> Iterable[Any]:
 
 def refuse_hidden_requests(result: Any, name: str) -> None:
     """A generator or a list of requests, yielded whole, would end as an item, and its pages would never be crawled."""
+    if type(result) is dict:
+        return
     is_hidden = isinstance(result, Iterator) or (
-        isinstance(result, list | tuple) and any(isinstance(one, Request) for one in result)
+        isinstance(result, (list, tuple)) and any(isinstance(one, Request) for one in result)
     )
     if is_hidden:
         raise TypeError(f"{name} yielded a {type(result).__name__} of results; write `yield from`")

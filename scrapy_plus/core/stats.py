@@ -35,6 +35,16 @@ class Stats:
             counts = self._increments
         counts[name] = counts.get(name, 0) + count
 
+    def add(self, counts: dict[str, int]) -> None:
+        """All of these at once."""
+        values = self._values
+        page = _page_counts.get()
+        if page is None:
+            page = self._increments
+        for name, count in counts.items():
+            values[name] = values.get(name, 0) + count
+            page[name] = page.get(name, 0) + count
+
     def begin_page(self) -> None:
         """From now on this greenlet counts for one page: a store adds its counts only if it takes the page."""
         _page_counts.set({})
@@ -50,6 +60,8 @@ class Stats:
         """What was counted for this greenlet's page, and since the last call for none: to be added by the store."""
         counts = _page_counts.get()
         _page_counts.set(None)
+        if not self._increments:
+            return counts or {}
         if counts:
             self._add(counts)
         taken, self._increments = self._increments, {}

@@ -12,10 +12,11 @@ class Headers(MutableMapping[str, str]):
     Set-Cookie cannot be joined (RFC 9110 §5.3): there `headers[name]` is the last one. None is no value and left out.
     """
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_fields", "_is_shared")
 
     def __init__(self, fields: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         self._fields: dict[str, tuple[str, list[str]]] = {}
+        self._is_shared = False
         if not fields:
             return
         if type(fields) is list:
@@ -41,6 +42,7 @@ class Headers(MutableMapping[str, str]):
 
     def add(self, name: str, value: Any) -> None:
         """Appends a value to those of `name`."""
+        self._own()
         name = _text(name)
         kept = self._fields.get(key := name.lower())
         if kept is None:
@@ -60,9 +62,22 @@ class Headers(MutableMapping[str, str]):
                 yield name, value
 
     def copy(self) -> Headers:
+        """The same fields; whoever is changed first, this one or the copy, gets some of its own."""
         copied = Headers()
-        copied._fields = {key: (name, values[:]) for key, (name, values) in self._fields.items()}
+        copied._fields = self._fields
+        copied._is_shared = self._is_shared = True
         return copied
+
+    @property
+    def fixed(self) -> object | None:
+        """Something that is the same for headers which have the same fields because they are copies of each other, and
+        that stays what it is while somebody holds it; None if there is no copy."""
+        return self._fields if self._is_shared else None
+
+    def _own(self) -> None:
+        if self._is_shared:
+            self._fields = {key: (name, values[:]) for key, (name, values) in self._fields.items()}
+            self._is_shared = False
 
     def __getitem__(self, name: str) -> str:
         key = _text(name).lower()
@@ -70,11 +85,13 @@ class Headers(MutableMapping[str, str]):
         return values[-1] if len(values) == 1 or key == "set-cookie" else ", ".join(values)
 
     def __setitem__(self, name: str, value: Any) -> None:
+        self._own()
         name = _text(name)
         values = value if isinstance(value, list | tuple) else (value,)
         self._fields[name.lower()] = (name, [_text(one) for one in values])
 
     def __delitem__(self, name: str) -> None:
+        self._own()
         del self._fields[_text(name).lower()]
 
     def __contains__(self, name: object) -> bool:

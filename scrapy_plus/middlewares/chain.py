@@ -113,10 +113,11 @@ class DownloaderChain:
 
     def __init__(self, middlewares: Sequence[object], spider: object) -> None:
         self._layers = [_Layer(middleware, spider) for middleware in middlewares]
-        self._inwards = [(index, layer) for index, layer in enumerate(self._layers) if layer.process_request]
+        layers = list(enumerate(self._layers))
+        self._inwards = [(index, layer, layer.process_request) for index, layer in layers if layer.process_request]
         self._outwards = [
-            (index, layer)
-            for index, layer in reversed(list(enumerate(self._layers)))
+            (index, layer, layer.process_response, layer.process_exception)
+            for index, layer in reversed(layers)
             if layer.process_response or layer.process_exception
         ]
 
@@ -131,23 +132,30 @@ class DownloaderChain:
             raise
         except Exception as error:
             outcome = error
-        for index, layer in self._outwards:
+        for index, layer, hear, mend in self._outwards:
+            hook = mend if isinstance(outcome, Exception) else hear
+            if hook is None:
+                continue
             try:
-                outcome = self._outward(layer, given[index], outcome)
+                answer = hook(given[index], outcome)
+                if answer is not outcome or hook is mend:
+                    answer = _judged(answer, layer, outcome)
             except AT_ONCE:
                 raise
             except Exception as error:
-                outcome = error
-            if isinstance(outcome, Request):
-                return outcome
+                answer = error
+            if answer is not outcome:
+                if isinstance(answer, Request):
+                    return answer
+                outcome = answer
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def _inward(self, request: Request, fetch: Callable[[Request], Response], given: list[Request]) -> Response:
-        for index, layer in self._inwards:
+        for index, layer, process_request in self._inwards:
             given[index] = request
-            answer = layer.process_request(request)  # type: ignore[misc]
+            answer = process_request(request)
             if answer is None or answer is request:
                 continue
             if isinstance(answer, Response):
@@ -160,22 +168,16 @@ class DownloaderChain:
             given[index + 1 :] = [request] * (len(given) - index - 1)
         return fetch(request)
 
-    def _outward(self, layer: _Layer, request: Request, outcome: Any) -> Any:
-        if isinstance(outcome, Exception):
-            if layer.process_exception is None:
-                return outcome
-            answer = layer.process_exception(request, outcome)
-            if answer is None:
-                return outcome
-            hook = "process_exception"
-        else:
-            if layer.process_response is None:
-                return outcome
-            answer = layer.process_response(request, outcome)
-            hook = "process_response"
-        if not isinstance(answer, Response | Request):
-            raise TypeError(f"{layer.title}.{hook} returned {answer!r}, neither Response nor Request")
-        return answer
+
+def _judged(answer: Any, layer: _Layer, outcome: Any) -> Any:
+    """What goes on outwards after a hook that did not give back what it was given. Raises TypeError."""
+    is_mending = isinstance(outcome, Exception)
+    if answer is None and is_mending:
+        return outcome
+    if not isinstance(answer, (Response, Request)):
+        hook = "process_exception" if is_mending else "process_response"
+        raise TypeError(f"{layer.title}.{hook} returned {answer!r}, neither Response nor Request")
+    return answer
 
 
 class SpiderChain:
@@ -202,7 +204,9 @@ class SpiderChain:
     def process_response(self, response: Response) -> Response:
         """The response as the callback gets it. HttpError, or whatever a middleware raises, spares the callback."""
         for title, hook in self._responses:
-            response = _checked(hook(response), Response, title)
+            answer = hook(response)
+            if answer is not response:
+                response = _checked(answer, Response, title)
         return response
 
     def process_item(self, item: Any) -> Any:

@@ -14,13 +14,20 @@ class DefaultHeaders:
 
     `spider.user_agent` wins over `user_agent`. A header whose value is None is not sent. They are sent in the order
     that they have here, a value of the request's own in its place, and what only the request has behind them. A
-    request with a User-Agent of its own keeps its own order.
+    request with a User-Agent of its own keeps its own order. `accept_encoding` is what Compression adds to a request:
+    those without headers of their own get it here, since all of them can share what nobody changes.
     """
 
-    def __init__(self, headers: Mapping[str, str | None] | None = None, user_agent: str | None = None) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str | None] | None = None,
+        user_agent: str | None = None,
+        accept_encoding: str | None = None,
+    ) -> None:
         self._headers = {name: value for name, value in (headers or {}).items() if value is not None}
         self._names = Headers(self._headers)
         self._user_agent = user_agent
+        self._accept_encoding = accept_encoding
         self._template: tuple[str | None, Headers] | None = None
 
     def process_request(self, request: Request, spider: Any) -> None:
@@ -50,8 +57,9 @@ class DefaultHeaders:
     def _alone(self, user_agent: str | None) -> Headers:
         """What a request without headers of its own gets, as nearly all are: made once."""
         if self._template is None or self._template[0] != user_agent:
-            self._template = (user_agent, Headers({"User-Agent": user_agent} if user_agent else None))
-            for name, value in self._headers.items():
-                if name not in self._template[1]:
-                    self._template[1][name] = value
+            made = Headers({"User-Agent": user_agent} if user_agent else None)
+            for name, value in [*self._headers.items(), ("Accept-Encoding", self._accept_encoding)]:
+                if value is not None and name not in made:
+                    made[name] = value
+            self._template = (user_agent, made)
         return self._template[1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from scrapy_plus.errors import DownloadError
+from scrapy_plus.errors import DownloadError, DownloadTimeout
+from scrapy_plus.http.url import site
 
 if TYPE_CHECKING:
     from scrapy_plus.http.request import Request
@@ -18,13 +19,20 @@ class Unsendable(DownloadError):
     permanent = True
 
 
+def too_late(url: str, seconds: float) -> DownloadTimeout:
+    """The failure of a fetch that was not done in time."""
+    return DownloadTimeout(f"{site(url)}: no whole answer within {seconds:g} s")
+
+
 class Transport(ABC):
     """Fetches what it is told, and nothing else: redirects, cookies, retries and decoding are above every transport.
 
-    `network` says whether it opens sockets; then the gevent patch must have come before `ssl` was imported.
+    `network` says whether it opens sockets; then the gevent patch must have come before `ssl` was imported. One that
+    `keeps_deadline` ends by itself, with DownloadTimeout, what takes longer than `timeout_seconds` in all.
     """
 
     network: bool = True
+    keeps_deadline: bool = False
 
     @abstractmethod
     def fetch(
@@ -32,8 +40,8 @@ class Transport(ABC):
     ) -> Response:
         """The answer, its body still compressed. Raises subclasses of DownloadError only.
 
-        `timeout_seconds` bounds each wait for the network, or all of them together; the deadline is the caller's
-        `gevent.Timeout`, which may pass through at any wait and must leave no socket behind. A body over `max_bytes`
+        `timeout_seconds` bounds each wait for the network, or all of them together (`keeps_deadline`). The caller's
+        own `gevent.Timeout` may pass through at any wait and must leave no socket behind. A body over `max_bytes`
         is BodyTooLarge before it is read whole. A body that ends early is BodyTruncated; without `fail_on_dataloss`
         it is given as far as it came, flagged "dataloss". The flag "partial" marks a body that only the end of the
         connection ended: nobody can tell whether more was meant to come. `ip_address` is the one that was connected to,

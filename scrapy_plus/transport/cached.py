@@ -51,6 +51,7 @@ class CachedTransport(Transport):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.network = transport.network and not is_offline
+        self.keeps_deadline = transport.keeps_deadline
         self._transport = transport
         self._store = store
         self._is_dummy = policy == "dummy"

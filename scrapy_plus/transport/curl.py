@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 from typing import Any
 
+import gevent
+
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.rules.addresses import is_guarded
-from scrapy_plus.transport.base import Transport, Unsendable
+from scrapy_plus.transport.base import Transport, Unsendable, too_late
 from scrapy_plus.transport.curl_exchange import Special
 from scrapy_plus.transport.curl_failures import TooStrict
 from scrapy_plus.transport.curl_wire import CurlWire, status_of
@@ -39,6 +41,8 @@ class CurlTransport(Transport):
     `rules.addresses.MODES`; `resolve` stands for `socket.getaddrinfo`.
     """
 
+    keeps_deadline = True
+
     def __init__(
         self,
         *,
@@ -60,6 +64,8 @@ class CurlTransport(Transport):
         self._block_private = block_private
         self._known_lines: dict[Any, tuple[bytes, ...]] = {}
         self._plain_roots: set[str] = set()
+        self._last_fields: object | None = None
+        self._last_lines: tuple[bytes, ...] = ()
 
     def fetch(
         self, request: Request, *, timeout_seconds: float, max_bytes: int, fail_on_dataloss: bool = True
@@ -67,8 +73,8 @@ class CurlTransport(Transport):
         url = request.full_url
         at = url.find("/", 8)
         root, target, special = url[:at], url[at:], None
-        is_plain = request.method == "GET" and not request.data and request.json is None and not request.proxy
-        if is_plain and root in self._plain_roots and not request.has_meta:
+        is_plain = request.method == "GET" and not request.data and request.json is None and not proxy_of(request)
+        if is_plain and root in self._plain_roots:
             lines = self._plain_lines(request)
         else:
             root, target, lines, special = self._look_closely(request, url)
@@ -83,9 +89,10 @@ class CurlTransport(Transport):
         except TooStrict:
             if request.method not in IDEMPOTENT:
                 raise
-            return self._lenient().fetch(
-                request, timeout_seconds=timeout_seconds, max_bytes=max_bytes, fail_on_dataloss=fail_on_dataloss
-            )
+            with gevent.Timeout(timeout_seconds, too_late(request.url, timeout_seconds)):
+                return self._lenient().fetch(
+                    request, timeout_seconds=timeout_seconds, max_bytes=max_bytes, fail_on_dataloss=fail_on_dataloss
+                )
         response = Response(url, status_of(head), None, body, request=request, flags=flags)
         response.headers = RawHeaders(head)
         response.ip_address = ip_address
@@ -109,6 +116,14 @@ class CurlTransport(Transport):
 
     def _plain_lines(self, request: Request) -> tuple[bytes, ...]:
         """The lines of a GET's head; most requests of a crawl have the same."""
+        fixed = request.headers.fixed if request.has_headers else None
+        if fixed is not None and fixed is self._last_fields:
+            return self._last_lines
+        lines = self._lines_by_fields(request)
+        self._last_fields, self._last_lines = fixed, lines
+        return lines
+
+    def _lines_by_fields(self, request: Request) -> tuple[bytes, ...]:
         key = tuple(request.headers.pairs()) if request.has_headers else ()
         lines = self._known_lines.get(key)
         if lines is None:

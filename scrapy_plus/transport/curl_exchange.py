@@ -52,7 +52,6 @@ class Exchange:
         "_sends",
         "_setopt",
         "_size",
-        "_timeout_seconds",
         "curl",
         "is_refused",
         "is_resent",
@@ -60,6 +59,7 @@ class Exchange:
         "is_too_large",
         "lines_heard",
         "pieces",
+        "timeout_seconds",
     )
 
     def __init__(self, options: Options) -> None:
@@ -75,7 +75,7 @@ class Exchange:
         self._is_plain = True
         self._lines: Any = None
         self.max_bytes = -1
-        self._timeout_seconds = -1.0
+        self.timeout_seconds = -1.0
         self._sends = 0
         self._size = 0
         self._root = ""
@@ -125,9 +125,9 @@ class Exchange:
         if lines is not self._lines:
             setopt(pycurl.HTTPHEADER, lines)
             self._lines = lines
-        if timeout_seconds != self._timeout_seconds:
+        if timeout_seconds != self.timeout_seconds:
             setopt(pycurl.TIMEOUT_MS, _milliseconds(timeout_seconds))
-            self._timeout_seconds = timeout_seconds
+            self.timeout_seconds = timeout_seconds
         if max_bytes != self.max_bytes:
             setopt(pycurl.MAXFILESIZE_LARGE, max_bytes)
             self.max_bytes = max_bytes

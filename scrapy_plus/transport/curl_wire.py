@@ -16,6 +16,7 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from scrapy_plus.errors import BadAnswer, BodyTooLarge, BodyTruncated, ConnectionFailed, PrivateAddress
 from scrapy_plus.rules.addresses import is_public
+from scrapy_plus.transport.base import too_late
 from scrapy_plus.transport.curl_exchange import Exchange, Options, Special, final_head
 from scrapy_plus.transport.curl_failures import as_download_error, is_garbage
 from scrapy_plus.transport.curl_loop import CurlLoop
@@ -185,6 +186,8 @@ def _look_closely(
         if _UPGRADE(exchange.lines_heard[0]) and exchange.lines_heard[-1] == b"\r\n":
             raise BadAnswer(f"{host}: status 101, which was not asked for")
         raise ConnectionFailed(f"{host}: closed in the head of the answer")
+    if code == pycurl.E_OPERATION_TIMEDOUT and said.startswith("Operation"):  # it would tell of bytes: no two alike
+        raise too_late(root, exchange.timeout_seconds)
     errno = int(exchange.curl.getinfo(pycurl.OS_ERRNO))
     raise as_download_error(code, said, host, errno=errno, proxy=special.proxy.shown if special.proxy else "")
 

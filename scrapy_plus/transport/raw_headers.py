@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from scrapy_plus.http.headers import Headers
@@ -21,31 +22,54 @@ class RawHeaders(Headers):
 
     def __init__(self, head: bytes) -> None:
         self._head = head
-        self._lowered: bytes | None = None
+        self._lowered = b""
         self._read: _Kept | None = None
+        self._is_shared = False
 
     @property
-    def _fields(self) -> _Kept:  # type: ignore[override]
+    def _fields(self) -> _Kept:
         if self._read is None:
             self._read = _read(self._head)
         return self._read
 
+    @_fields.setter
+    def _fields(self, fields: _Kept) -> None:
+        self._read = fields
+
     def get(self, name: str, default: Any = None) -> Any:
         """The one value of a field out of the bytes, which is all that is ever asked of most answers."""
-        if self._lowered is None:
-            if self._read is None and _is_odd(self._head):
-                _ = self._fields
-            self._lowered = self._head.lower()
-        if self._read is not None or type(name) is not str or not _NAME(name):
+        key = self._key(name)
+        if key is None:
             return super().get(name, default)
-        key = f"\n{name.lower()}:".encode("ascii")
-        at = self._lowered.find(key)
+        lowered = self._lowered
+        at = lowered.find(key)
         if at < 0:
             return default
         start = at + len(key)
-        if self._lowered.find(key, start) >= 0:
+        if lowered.find(key, start) >= 0:
             return super().get(name, default)
         return self._head[start : self._head.find(b"\n", start)].strip(b" \t\r").decode("ascii")
+
+    def __contains__(self, name: object) -> bool:
+        key = self._key(name)
+        return super().__contains__(name) if key is None else key in self._lowered
+
+    def _key(self, name: object) -> bytes | None:
+        """What a field of this name begins with in `_lowered`; None if the fields have to be read."""
+        if self._read is not None or type(name) is not str:
+            return None
+        key = _key_of(name)
+        if key is not None and not self._lowered:
+            if _is_odd(self._head):
+                _ = self._fields
+                return None
+            self._lowered = self._head.lower()
+        return key
+
+
+@lru_cache(maxsize=256)
+def _key_of(name: str) -> bytes | None:
+    return f"\n{name.lower()}:".encode("ascii") if _NAME(name) else None
 
 
 def _is_odd(head: bytes) -> bool:
