@@ -85,8 +85,7 @@ class Crawl:
         self._limits = limits or Limits()
         self._max_retries = max_retries
         self._judge = partial(judge, backoff_seconds=backoff_seconds, backoff_limit_seconds=backoff_limit_seconds)
-        prepare = partial(self._through_middlewares, depth=0)
-        self._seeder = Seeder(spider, scheduler, prepare, seeds_ahead=seeds_ahead, feed=feed)
+        self._seeder = Seeder(spider, scheduler, self._prepare, seeds_ahead=seeds_ahead, feed=feed)
         self._feed = feed
         self._seeder.on_stop = self.stop
         self._seeder.on_ready = lambda: self.on_ready()
@@ -176,7 +175,7 @@ class Crawl:
             page.is_public = request.from_public
             self.scheduler.fetched(request)
             if isinstance(answer, Request):
-                self._add_child(answer, page, depth=0)
+                self._add_children([answer], page, depth=0)
             else:
                 self._parse(request, answer, page)
             if not self.scheduler.is_ours(request):
@@ -212,13 +211,15 @@ class Crawl:
     def _run(self, name: str, argument: Any, page: Page, **arguments: Any) -> None:
         """Calls a method of the spider and sorts what it gives into the page's children and items."""
         depth = page.response.meta.get("depth", 0) + 1 if page.response is not None else 1
+        children: list[Request] = []
         try:
             for result in results_of(self._method(name)(argument, **arguments)):
                 if isinstance(result, Request):
-                    self._add_child(result, page, depth)
+                    children.append(result)
                 elif result is not None:
                     refuse_hidden_requests(result, name)
                     page.items.append(self._middlewares.process_item(result))
+            self._add_children(children, page, depth)
         except StopCrawl as stop:
             self.stop(stop.reason)  # what was yielded before is kept
         except gevent.GreenletExit:
@@ -226,11 +227,12 @@ class Crawl:
         except BaseException as error:  # sys.exit() or a cancelled future of a callback must not take the worker along
             raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
 
-    def _add_child(self, request: Request, page: Page, depth: int) -> None:
-        child = self._through_middlewares(request, depth)
-        if child is not None:
-            child.from_public = page.is_public
-            page.children.append(child)
+    def _add_children(self, requests: list[Request], page: Page, depth: int) -> None:
+        children = self._through_middlewares(requests, depth)
+        if page.is_public:
+            for child in children:
+                child.from_public = True
+        page.children += children
 
     def _method(self, name: str) -> Callable[..., Any]:
         """The spider's method of that name; looked up in its class, so that a stored name is never more than that."""
@@ -239,19 +241,24 @@ class Crawl:
         method: Callable[..., Any] = getattr(self.spider, name)
         return method
 
-    def _through_middlewares(self, request: Request, depth: int) -> Request | None:
+    def _through_middlewares(self, requests: list[Request], depth: int) -> list[Request]:
+        """Those that are wanted, as the middlewares would have them; the others are counted."""
         if depth:
-            if request.has_meta:
-                request.meta["depth"] = depth
-            else:
-                request.meta = {"depth": depth}
-            if self._depth_priority:
-                request.priority -= depth * self._depth_priority
-        try:
-            return self._middlewares.process_request(request)
-        except DropRequest as dropped:
-            count_dropped(self.stats, log, request, dropped)
-            return None
+            for request in requests:
+                if request._meta:
+                    request._meta["depth"] = depth
+                else:
+                    request._meta = {"depth": depth}
+                if self._depth_priority:
+                    request.priority -= depth * self._depth_priority
+        return self._middlewares.process_requests(requests, self._refuse)
+
+    def _refuse(self, request: Request, dropped: DropRequest) -> None:
+        count_dropped(self.stats, log, request, dropped)
+
+    def _prepare(self, request: Request) -> Request | None:
+        """A request of start_requests, if it is wanted."""
+        return next(iter(self._through_middlewares([request], 0)), None)
 
     def _store(self, page: Page) -> None:
         if page.items:

@@ -11,11 +11,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
 
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import NotStorable, Undecodable
-from scrapy_plus.frontier.base import Child, Frontier, Known, Lease, Page, Record
+from scrapy_plus.frontier.base import Frontier, Known, Lease, Page, Record
 from scrapy_plus.http.codec import decode, encode, encode_refused, is_plain
 from scrapy_plus.http.request import PRIORITY_LIMIT, Request
 from scrapy_plus.http.url import site
@@ -27,6 +29,18 @@ log = logging.getLogger("scrapy_plus.scheduler")
 
 REFUSED_SITE = "feed"
 """Where entries wait that are no requests; no site is asked for them."""
+
+
+class _Children(NamedTuple):
+    """What a page leads to, in the order in which the frontier answers."""
+
+    requests: Sequence[Request]
+    records: Sequence[Record]
+    known: Known | None
+
+
+_NO_CHILDREN = _Children((), (), None)
+_is_filtered = attrgetter("filter")
 
 
 class Scheduler:
@@ -118,20 +132,31 @@ class Scheduler:
     def has_been_seeded(self) -> bool:
         return self.frontier.seed_cursor()[1]
 
-    def _children(self, requests: Sequence[Request], parent_id: bytes) -> list[Child]:
+    def _children(self, requests: Sequence[Request], parent_id: bytes) -> _Children:
         """Like `_records`, but what is known as a duplicate costs no more than to find that out."""
-        identify, knows = self._identify, self.frontier.knows
-        children: list[Child] = []
-        for request in requests:
-            if not (request.filter and self._dupefilter):
-                return list(self._records(requests, parent_id))
-            id = identify(request)
+        if not self._dupefilter or not all(map(_is_filtered, requests)):
+            return _Children(requests, self._records(requests, parent_id), None)
+        identify = self._identify
+        ids = [identify(request) for request in requests]
+        new: list[Request] = []
+        records: list[Record] = []
+        known: list[Request] = []
+        known_ids: list[bytes] = []
+        for request, id, is_known in zip(requests, ids, self.frontier.knows(ids), strict=True):
             # One that is not plain is encoded at once: if it cannot be stored its page must hear of it.
-            if knows(id) and is_plain(request):
-                children.append(Known(id, partial(self._record, request, id)))
+            if is_known and is_plain(request):
+                known.append(request)
+                known_ids.append(id)
             else:
-                children.append(self._record(request, id))
-        return children
+                new.append(request)
+                records.append(self._record(request, id))
+        if not known:
+            return _Children(new, records, None)
+
+        def record(place: int) -> Record:
+            return self._record(known[place], known_ids[place])
+
+        return _Children(new + known, records, Known(known_ids, record))
 
     def _records(
         self, requests: Sequence[Request], parent_id: bytes, first: int = 0, *, by_position: bool = False
@@ -262,9 +287,10 @@ class Scheduler:
         self, request: Request, children: Sequence[Request], items: Sequence[bytes], reason: str | None, status: int
     ) -> None:
         lease: Lease = request.lease
-        records = self._children(children, lease.id) if children else []
-        page = Page(lease.id, lease.token, records, items, reason, status, self.stats.take_increments())
-        self.committer.settle(page, partial(self._settled, request, children))
+        given = self._children(children, lease.id) if children else _NO_CHILDREN
+        counters = self.stats.take_increments()
+        page = Page(lease.id, lease.token, given.records, items, reason, status, counters, given.known)
+        self.committer.settle(page, partial(self._settled, request, given.requests))
 
     def _settled(self, request: Request, children: Sequence[Request], taken: list[bool] | None) -> None:
         if taken is None:

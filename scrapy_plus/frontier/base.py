@@ -31,18 +31,11 @@ class Record(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A child that this process remembers as seen (`Frontier.knows`), so that it costs no more than that: `record`
-    makes what is stored of it, should the store have forgotten it since."""
+    """Children that this process remembers as seen (`Frontier.knows`), so that they cost no more than that: `record`
+    makes what is stored of the one at a place, should the store have forgotten it since."""
 
-    id: bytes
-    record: Callable[[], Record]
-
-
-Child = Record | Known
-
-
-def record_of(child: Child) -> Record:
-    return child if isinstance(child, Record) else child.record()
+    ids: Sequence[bytes]
+    record: Callable[[int], Record]
 
 
 class Lease(NamedTuple):
@@ -71,16 +64,18 @@ class LeaseAnswer(NamedTuple):
 class Page(NamedTuple):
     """A finished request: its lease, what it led to, and whether it is given up (`reason` not None) or done.
 
-    `counters` are added to the crawl's `stats` in the same step.
+    `counters` are added to the crawl's `stats` in the same step. What was taken is answered for the `children` first,
+    then for those that are `known`.
     """
 
     id: bytes
     token: Token
-    children: Sequence[Child] = ()
+    children: Sequence[Record] = ()
     items: Sequence[bytes] = ()
     reason: str | None = None
     status: int = 0
     counters: Mapping[str, int] = MappingProxyType({})
+    known: Known | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +171,8 @@ class Frontier(ABC):
         """Takes in the records that were never seen; says for each whether it was taken."""
 
     @abstractmethod
-    def knows(self, id: bytes) -> bool:
-        """Whether this id is certainly seen, as far as this process remembers without asking anybody."""
+    def knows(self, ids: Sequence[bytes]) -> list[bool]:
+        """Whether each is certainly seen, as far as this process remembers without asking anybody."""
 
     @abstractmethod
     def seed(self, start: int, to: int, records: Sequence[Record], *, finished: bool = False) -> list[bool]:

@@ -29,6 +29,11 @@ class SeenCache:
         self._add(id)
         return True
 
+    def contains(self, ids: Iterable[bytes]) -> list[bool]:
+        """Whether each is among them."""
+        young = self._young
+        return [id in young or id in self for id in ids]
+
     def learn(self, ids: Iterable[bytes], stamp: bytes) -> None:
         """These were seen when the store's stamp was this; another stamp than before empties the cache."""
         self.heed(stamp)

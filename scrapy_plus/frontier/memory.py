@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from scrapy_plus.errors import CursorMoved
-from scrapy_plus.frontier.base import ORDERS, Child, Frontier, Lease, LeaseAnswer, Page, Record, Token, record_of
+from scrapy_plus.frontier.base import ORDERS, Frontier, Lease, LeaseAnswer, Page, Record, Token
 from scrapy_plus.frontier.memory_parts import Dead, Delayed, Given, Held, MemoryLooking, Report, sort_key
 from scrapy_plus.frontier.memory_whole import RUNNING, MemoryWhole
 from scrapy_plus.frontier.sites import Site
@@ -71,13 +71,13 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         self._begin()
         return [self._take_in(record) for record in records]
 
-    def knows(self, id: bytes) -> bool:
-        return id in self._seen
+    def knows(self, ids: Sequence[bytes]) -> list[bool]:
+        seen = self._seen
+        return [id in seen for id in ids]
 
-    def _take_in(self, child: Child, *, anew: bool = False) -> bool:
-        if child.id in self._seen and (not anew or (child.id in self._backup and child.id not in self._dead)):
+    def _take_in(self, record: Record, *, anew: bool = False) -> bool:
+        if record.id in self._seen and (not anew or (record.id in self._backup and record.id not in self._dead)):
             return False
-        record = record_of(child)
         self._dead.pop(record.id, None)
         self._backup[record.id] = record.payload
         self._seen.add(record.id)
@@ -233,8 +233,11 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         held = self._end_lease(page.id, page.token)
         if held is None:
             return None
-        seen = self._seen
-        taken = [child.id not in seen and self._take_in(child) for child in page.children]
+        taken = [self._take_in(child) for child in page.children]
+        if page.known is not None:
+            record = page.known.record
+            seen = self._seen
+            taken += [id not in seen and self._take_in(record(place)) for place, id in enumerate(page.known.ids)]
         self._items.extend(page.items)
         for name, count in page.counters.items():
             self._stats[name] += count

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from scrapy_plus.frontier import wire
-from scrapy_plus.frontier.base import Ask, Child, Known, Page, Record, Token, record_of
+from scrapy_plus.frontier.base import Ask, Page, Record, Token
 from scrapy_plus.frontier.cache import SeenCache
 from scrapy_plus.frontier.wire import Argument
 
@@ -16,7 +16,6 @@ KNOWN_A_RECORD = 10
 BYTES_A_CALL = 1 << 20
 KNOWN_BYTES = 60
 Part = TypeVar("Part")
-AnyChild = TypeVar("AnyChild", Record, Child)
 
 
 def parcels(things: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
@@ -25,7 +24,7 @@ def parcels(things: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
         yield things[start : start + size]
 
 
-def record_parcels(records: Sequence[AnyChild]) -> Iterator[Sequence[AnyChild]]:
+def record_parcels(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
     """The records in as many calls as they need."""
     start = total = 0
     for end, record in enumerate(records):
@@ -38,43 +37,58 @@ def record_parcels(records: Sequence[AnyChild]) -> Iterator[Sequence[AnyChild]]:
         yield records[start:]
 
 
-def _record_bytes(record: Child) -> int:
-    """About what it takes in a call; one that is known is hardly ever sent."""
-    return KNOWN_BYTES if isinstance(record, Known) else len(record.payload) + len(record.site) + 60
+def _record_bytes(record: Record) -> int:
+    """About what it takes in a call."""
+    return len(record.payload) + len(record.site) + 60
 
 
 class Piece:
     """A page, or a part of its children that goes ahead under the same lease, as far as one call carries it."""
 
-    __slots__ = ("children", "is_first", "is_part", "page", "sent", "sent_places")
+    __slots__ = ("children", "is_first", "is_part", "known", "page", "sent", "sent_places")
 
-    def __init__(self, page: Page, children: Sequence[Child], *, is_part: bool, is_first: bool) -> None:
+    def __init__(
+        self, page: Page, children: Sequence[Record], known: range, *, is_part: bool, is_first: bool
+    ) -> None:
         self.page = page
         self.children = children
+        self.known = known
         self.is_part = is_part
         self.is_first = is_first
-        self.sent: Sequence[Record] = ()
-        self.sent_places: list[int] | None = None
+        self.sent: list[Record] = []
+        self.sent_places: list[int] = []
 
     @property
     def weight(self) -> tuple[int, int]:
         """How many records it is worth, and about how many bytes it takes."""
         size = 100 + (0 if self.is_part else sum(map(len, self.page.items)))
-        new = [child for child in self.children if isinstance(child, Record)]
-        known = len(self.children) - len(new)
-        return 1 + len(new) + known // KNOWN_A_RECORD, size + sum(map(_record_bytes, new)) + KNOWN_BYTES * known
+        known = len(self.known)
+        return (
+            1 + len(self.children) + known // KNOWN_A_RECORD,
+            size + sum(map(_record_bytes, self.children)) + KNOWN_BYTES * known,
+        )
 
     def leave_out(self, cache: SeenCache) -> int:
         """Sends only the children that may be new; how many are left out."""
-        places = [place for place, child in enumerate(self.children) if child.id not in cache]
-        self.sent = [record_of(self.children[place]) for place in places]
-        self.sent_places = places
-        return len(self.children) - len(places)
+        seen = cache.contains([child.id for child in self.children])
+        self.sent_places = [place for place, is_seen in enumerate(seen) if not is_seen]
+        self.sent = [self.children[place] for place in self.sent_places]
+        if self.page.known is not None:
+            ids, record = self.page.known
+            seen = cache.contains(ids[self.known.start : self.known.stop])
+            for place, is_seen in enumerate(seen):
+                if not is_seen:
+                    self.sent_places.append(len(self.children) + place)
+                    self.sent.append(record(self.known[place]))
+        return len(self) - len(self.sent)
+
+    def __len__(self) -> int:
+        return len(self.children) + len(self.known)
 
     def read(self, digits: bytes) -> list[bool]:
         """For all children whether they were taken, from the answer for those that were sent."""
-        taken = [False] * len(self.children)
-        for place, digit in zip(self.sent_places or range(len(self.children)), digits, strict=False):
+        taken = [False] * len(self)
+        for place, digit in zip(self.sent_places, digits, strict=True):
             taken[place] = digit == 49
         return taken
 
@@ -156,7 +170,13 @@ class Parcel:
 
 def pieces(page: Page) -> Iterator[Piece]:
     """The page as it is, or with most of its children ahead if they are too many for one call."""
-    groups = list(record_parcels(page.children)) or [()]
-    last = len(groups) - 1
-    for number, children in enumerate(groups):
-        yield Piece(page, children, is_part=number < last, is_first=number == 0)
+    groups = [(group, range(0)) for group in record_parcels(page.children)]
+    size = RECORDS_A_CALL * KNOWN_A_RECORD
+    count = 0 if page.known is None else len(page.known.ids)
+    known = [range(start, min(start + size, count)) for start in range(0, count, size)]
+    if known and len(groups) < 2:
+        groups = [(groups[0][0] if groups else (), known.pop(0))]
+    groups += [((), some) for some in known]
+    last = max(0, len(groups) - 1)
+    for number, (children, some) in enumerate(groups or [((), range(0))]):
+        yield Piece(page, children, some, is_part=number < last, is_first=number == 0)

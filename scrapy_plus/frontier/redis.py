@@ -143,8 +143,8 @@ class RedisFrontier(RedisLooking, Frontier):
             taken += self._offer(parcel)
         return taken
 
-    def knows(self, id: bytes) -> bool:
-        return id in self._cache
+    def knows(self, ids: Sequence[bytes]) -> list[bool]:
+        return self._cache.contains(ids)
 
     def _offer(self, records: Sequence[Record]) -> list[bool]:
         while True:

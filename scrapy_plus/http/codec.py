@@ -61,7 +61,7 @@ def is_plain(request: Request) -> bool:
     meta = request._meta
     return (
         _unset(request) == _NOTHING
-        and not request.has_headers
+        and not request._headers
         and request.method == "GET"
         and type(request.priority) is int
         and not request.priority

@@ -21,6 +21,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "process_response": (("response",), ("response", "spider"), ("request", "response", "spider")),
     "process_exception": (("exception",), ("request", "exception"), ("request", "exception", "spider")),
     "process_item": (("item",), ("item", "spider")),
+    "passes_all": (("requests",), ("requests", "spider")),
     "open_spider": ((), ("spider",)),
     "close_spider": ((), ("spider",)),
 }
@@ -184,7 +185,11 @@ class SpiderChain:
     """Spider middlewares: what goes into the callbacks in reverse list order, what comes out in list order."""
 
     def __init__(self, middlewares: Sequence[object], spider: object) -> None:
-        self._requests = self._bound(middlewares, "process_request", spider, "request")
+        self._requests = [
+            (_title(one, "process_request"), hook, bind(one, "passes_all", spider, ("requests",)))
+            for one in middlewares
+            if (hook := bind(one, "process_request", spider, ("request",))) is not None
+        ]
         self._items = self._bound(middlewares, "process_item", spider, "item")
         self._responses = self._bound(middlewares, "process_response", spider, "response")[::-1]
 
@@ -193,13 +198,14 @@ class SpiderChain:
         hooks = [(_title(one, name), bind(one, name, spider, (word,))) for one in middlewares]
         return [(title, hook) for title, hook in hooks if hook is not None]
 
-    def process_request(self, request: Request) -> Request:
-        """The request as it goes to the scheduler. Raises DropRequest for one that shall not."""
-        for title, hook in self._requests:
-            answer = hook(request)
-            if answer is not None and answer is not request:
-                request = _checked(answer, Request, title)
-        return request
+    def process_requests(
+        self, requests: list[Request], refuse: Callable[[Request, DropRequest], None]
+    ) -> list[Request]:
+        """The requests of a page as they go to the scheduler; what a middleware drops is given to `refuse`."""
+        for title, hook, passes_all in self._requests:
+            if passes_all is None or not passes_all(requests):
+                requests = [kept for one in requests if (kept := _kept(one, hook, title, refuse)) is not None]
+        return requests
 
     def process_response(self, response: Response) -> Response:
         """The response as the callback gets it. HttpError, or whatever a middleware raises, spares the callback."""
@@ -216,6 +222,17 @@ class SpiderChain:
             if item is None:
                 raise TypeError(f"{title} returned None; it must return the item")
         return item
+
+
+def _kept(
+    request: Request, hook: Hook, title: str, refuse: Callable[[Request, DropRequest], None]
+) -> Request | None:
+    try:
+        answer = hook(request)
+    except DropRequest as dropped:
+        refuse(request, dropped)
+        return None
+    return request if answer is None or answer is request else _checked(answer, Request, title)
 
 
 def _checked(answer: Any, kind: type[Any], title: str) -> Any:

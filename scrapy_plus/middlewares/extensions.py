@@ -15,6 +15,9 @@ class Extensions:
     def __init__(self, denied: Iterable[str]) -> None:
         self._denied = extensions(denied)
 
+    def passes_all(self, requests: list[Request]) -> bool:
+        return not any(denied_extension(request.url, self._denied) for request in requests)
+
     def process_request(self, request: Request) -> None:
         meta = request.meta if request.has_meta else {}
         if not (meta.get("depth") or meta.get("redirect_times")):

@@ -24,7 +24,9 @@ class SpiderMiddleware:
     too deep, too long or of a kind that is not wanted. What they would refuse of the responses does come: they are
     asked after these.
 
-    Requests and items that come out of callbacks go through in list order, responses that go in in reverse.
+    Requests and items that come out of callbacks go through in list order, responses that go in in reverse. The
+    requests of a page go through when its callback is done; a middleware that also has `passes_all(requests)` is spared
+    the look at each of them where that is true.
     """
 
     def process_request(self, request: Request, spider: Any) -> Request | None:

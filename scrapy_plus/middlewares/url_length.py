@@ -12,6 +12,10 @@ class UrlLength:
     def __init__(self, limit: int = 2083) -> None:
         self._limit = limit
 
+    def passes_all(self, requests: list[Request]) -> bool:
+        limit = self._limit
+        return all([len(request.url) <= limit and not request.params for request in requests])  # noqa: C419  faster
+
     def process_request(self, request: Request) -> None:
         is_short = len(request.url) <= self._limit and not request.params
         if not is_short and self._limit and len(request.full_url) > self._limit:

@@ -20,7 +20,7 @@ def fingerprint(request: Request, *, include_headers: Iterable[str] = (), keep_f
     The order of a dict in params, data or json does not matter. Stable between releases: a change would crawl
     everything again.
     """
-    is_plain = request.method == "GET" and not request.params and not request.data and request.json is None
+    is_plain = request.method == "GET" and request.json is None and not (request.params or request.data)
     if is_plain and not include_headers and not keep_fragments:
         return _of_plain_get(request.url)
     fragment = request.url.partition("#")[2] if keep_fragments else ""

@@ -64,7 +64,7 @@ def domain_name(domain: str) -> str:
 
 def denied_extension(url: str, denied: frozenset[str]) -> str:
     """That of `denied` (lower case, without a dot) which the file of this URL ends in; "" if none."""
-    if not denied:
+    if not denied or "." not in url[url.find("/", 8) + 1 :]:
         return ""
     file = urlsplit(url).path.rpartition("/")[2].lower()
     _, *endings = file.split(".")

@@ -70,25 +70,38 @@ def test_a_child_that_is_known_is_made_into_a_record_only_if_it_was_forgotten(fr
     a, b, c = worker.lease(3)
     made = []
 
-    def known(lease):
-        return Known(lease.id, lambda: made.append(lease.id) or record(name_of(lease.id)))
-
+    known = Known([a.id, b.id], lambda place: made.append((a, b)[place].id) or record("ab"[place]))
     worker.ack(a)
-    assert frontier.ack([Page(b.id, b.token, [known(a), known(b), record("d")])]) == [[False, False, True]]
+    assert frontier.ack([Page(b.id, b.token, [record("d")], known=known)]) == [[True, False, False]]
     assert made == []
     frontier.forget([a.id])
-    assert not frontier.knows(a.id)
-    assert frontier.ack([Page(c.id, c.token, [known(a), known(b)])]) == [[True, False]]
+    assert frontier.knows([a.id]) == [False]
+    assert frontier.ack([Page(c.id, c.token, [], known=known)]) == [[True, False]]
     assert a.id in made
     assert names(worker.lease(5)) == ["d", "a"]
 
 
 def test_no_process_knows_what_was_never_taken_in(frontier):
-    assert not frontier.knows(record("a").id)
+    ids = [record("a").id, record("b").id]
+    assert frontier.knows(ids) == [False, False]
     frontier.offer([record("a")])
-    assert frontier.knows(record("a").id)
+    assert frontier.knows(ids) == [True, False]
     frontier.flush()
-    assert not frontier.knows(record("a").id)
+    assert frontier.knows(ids) == [False, False]
+
+
+def test_a_page_of_thousands_of_known_children_and_new_ones_is_acked_whole(frontier, worker):
+    frontier.offer([record("a"), record("b"), *(record(f"k{number:05}") for number in range(400))])
+    first, second = worker.lease(2)
+    ids = [record(f"k{number % 400:05}").id for number in range(6000)]
+    known = Known(ids, lambda place: record(f"k{place % 400:05}"))
+    children = [record(f"{number:05}") for number in range(600)]
+    answer = frontier.ack([Page(first.id, first.token, children, [b"item"], known=known)])
+    assert answer == [[True] * 600 + [False] * 6000]
+    frontier.forget(ids[:1])
+    [taken] = frontier.ack([Page(second.id, second.token, children[:1], known=known)])
+    assert taken == [False] * 6001, "what still waits is not forgotten"
+    assert (frontier.counts().ready, frontier.counts().done, frontier.items()[0]) == (1000, 2, [b"item"])
 
 
 def test_a_page_of_a_thousand_children_is_acked_whole(frontier, worker):

@@ -214,14 +214,14 @@ def test_a_killed_server_is_waited_for_and_mended_before_the_next_call(restartab
 
 def test_whoever_opens_a_crawl_on_another_server_first_voids_what_the_others_believe_to_be_seen(redis_client, frontier):
     frontier.offer([record("a")])
-    assert frontier.knows(record("a").id)
+    assert frontier.knows([record("a").id]) == [True]
     redis_client.hset(frontier.keys.meta, "server", "the one before")
     before = int(redis_client.hget(frontier.keys.meta, "version"))
     for _ in range(2):
         RedisFrontier(redis_client, frontier.keys.prefix, joins=True).open()
     assert int(redis_client.hget(frontier.keys.meta, "version")) == before + 1, "once, not with each that joins"
     frontier.offer([record("b")])
-    assert not frontier.knows(record("a").id)
+    assert frontier.knows([record("a").id]) == [False]
 
 
 def test_a_replaced_request_is_stored_in_the_same_version_as_a_new_one(redis_client, frontier):
@@ -567,9 +567,10 @@ def test_what_another_process_changed_empties_the_cache_before_it_does_harm(redi
     if change == "flush":
         assert frontier.offer([record("a"), record("c")]) == [True, True]
     else:
-        assert frontier.knows(a.id)
-        child = Known(a.id, lambda: record("a")) if is_known else record("a")
-        assert frontier.ack([Page(b.id, b.token, [child, record("c")])]) == [[expected, True]]
+        assert frontier.knows([a.id]) == [True]
+        known = Known([a.id], lambda place: record("a")) if is_known else None
+        children = [record("c")] if is_known else [record("c"), record("a")]
+        assert frontier.ack([Page(b.id, b.token, children, known=known)]) == [[True, expected]]
 
 
 def bucket_of(frontier: RedisFrontier, id: bytes) -> str:

@@ -265,13 +265,18 @@ def test_the_base_classes_change_nothing():
     with pytest.raises(ConnectionFailed):
         download([DownloaderMiddleware()], fetched=failing)
     chain, request, response = SpiderChain([SpiderMiddleware()], SPIDER), Request(URL), Response(URL)
-    assert chain.process_request(request) is request
+    assert through(chain, request) == [request]
     assert chain.process_response(response) is response
     assert chain.process_item(0) == 0
 
 
 def test_an_empty_chain_is_the_fetch():
     assert download([]).url == URL
+
+
+def through(chain, *requests):
+    """What a chain makes of the requests of a page; it must refuse none."""
+    return chain.process_requests(list(requests), pytest.fail)
 
 
 class Step:
@@ -294,7 +299,7 @@ class Step:
 
 def test_what_comes_out_of_callbacks_goes_in_list_order_and_what_goes_in_in_reverse():
     chain = SpiderChain([Step("a"), Step("b")], SPIDER)
-    assert chain.process_request(Request(URL)).url == f"{URL}ab"
+    assert [one.url for one in through(chain, Request(URL), Request(URL + "x"))] == [f"{URL}ab", f"{URL}xab"]
     assert chain.process_item("-") == "-ab"
     assert chain.process_response(Response(URL)).body == b"ba"
 
@@ -306,17 +311,39 @@ def test_a_spider_middleware_that_returns_nothing_is_named():
         def process_item(self, item): ...
 
     chain, request = SpiderChain([Forgetful()], SPIDER), Request(URL)
-    assert chain.process_request(request) is request
+    assert through(chain, request) == [request]
     with pytest.raises(TypeError, match=r"Forgetful\.process_response returned None"):
         chain.process_response(Response(URL))
     with pytest.raises(TypeError, match=r"Forgetful\.process_item returned None"):
         chain.process_item({})
 
 
-def test_a_refused_request_is_said_to_the_engine():
+def test_a_refused_request_is_said_to_the_engine_and_the_others_go_on():
     class Refusing:
         def process_request(self, request):
-            raise DropRequest("not this one")
+            if request.url == URL:
+                raise DropRequest("not this one")
 
-    with pytest.raises(DropRequest):
-        SpiderChain([Refusing()], SPIDER).process_request(Request(URL))
+    refused = []
+    chain = SpiderChain([Refusing(), Step("a")], SPIDER)
+    requests = [Request(URL), Request(URL + "x")]
+    kept = chain.process_requests(requests, lambda request, dropped: refused.append((request, str(dropped))))
+    assert [one.url for one in kept] == [URL + "xa"]
+    assert refused == [(requests[0], "not this one")]
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_middleware_that_lets_all_pass_is_spared_the_look_at_each(passes):
+    looked_at = []
+
+    class Quick:
+        def passes_all(self, requests, spider):
+            assert spider is SPIDER
+            return passes
+
+        def process_request(self, request):
+            looked_at.append(request)
+
+    requests = [Request(URL), Request(URL + "x")]
+    assert through(SpiderChain([Quick()], SPIDER), *requests) == requests
+    assert looked_at == ([] if passes else requests)
