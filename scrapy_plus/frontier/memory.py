@@ -81,7 +81,7 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         self._dead.pop(record.id, None)
         self._backup[record.id] = record.payload
         self._seen.add(record.id)
-        self._queues.push(record.site, self._key(record), self.now())
+        self._queues.push(record.site, self._key(record), self._called)
         self._reopen()
         return True
 
@@ -126,21 +126,25 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             return LeaseAnswer(self._given_again(worker, given), 0.0, self._state)
         if self._state != RUNNING or self._has_one_alone(worker, given):
             return LeaseAnswer([], None, self._state)
-        self._wake(now)
+        if self._due:
+            self._wake(now)
         limited = count if limited is None else limited
-        leases, opens = self._lend_alone((worker, base), limited, now) if holding == 0 and count > 0 else ([], None)
+        leases: list[Lease] = []
+        opens = None
+        if self._alone and holding == 0 and count > 0:
+            leases, opens = self._lend_alone((worker, base), limited, now)
         is_alone = bool(leases)
         if not is_alone:
             leases = self._lend((worker, base), count, limited, now)
         if leases:
             self._given[worker] = Given(base, [lease.id for lease in leases], is_alone)
-        return LeaseAnswer(leases, self._wait(now, opens), self._state)
+        return LeaseAnswer(leases, self._wait(now, opens) if len(leases) < count else None, self._state)
 
     def _given_again(self, worker: str, given: Given) -> list[Lease]:
         """What the last call of this worker was given: asked again, its answer must have got lost."""
         tokens = [(id, (worker, given.base + place)) for place, id in enumerate(given.ids)]
         held = [(id, token, self._held(id, token)) for id, token in tokens]
-        return [self._lease_of(id, token, one.site) for id, token, one in held if one is not None]
+        return [self._lease_of(id, token, self._queues.site(one.site)) for id, token, one in held if one is not None]
 
     def _has_one_alone(self, worker: str, given: Given | None) -> bool:
         return given is not None and given.is_alone and self._held(given.ids[0], (worker, given.base)) is not None
@@ -153,7 +157,7 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             wait = self._queues.opens_in(site, now)
             if wait:
                 opens.append(now + wait)
-            elif wait is not None and (limited > 0 or not site.pace.is_limited):
+            elif wait is not None and (limited > 0 or not site.is_limited):
                 del self._alone[place]
                 self._queues.take_slot(site, now)
                 return [self._hand_out(key, site, token, now)], None
@@ -166,21 +170,21 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             if popped is None:
                 break
             key, site = popped
-            limited -= site.pace.is_limited
+            limited -= site.is_limited
             leases.append(self._hand_out(key, site, (token[0], token[1] + len(leases)), now))
         return leases
 
     def _hand_out(self, key: bytes, site: Site, token: Token, now: float) -> Lease:
         id = key[8:]
         self._leased[id] = Held(token, key, site.name, now + self._lease_seconds)
-        return self._lease_of(id, token, site.name)
+        return self._lease_of(id, token, site)
 
-    def _lease_of(self, id: bytes, token: Token, site: str) -> Lease:
-        is_limited = self._queues.site(site).pace.is_limited
-        return Lease(id, token, self._backup[id], site, self._attempts.get(id, 0), self._lost.get(id, 0), is_limited)
+    def _lease_of(self, id: bytes, token: Token, site: Site) -> Lease:
+        attempt = self._attempts.get(id, 0) if self._attempts else 0
+        lost = self._lost.get(id, 0) if self._lost else 0
+        return Lease(id, token, self._backup[id], site.name, attempt, lost, site.is_limited)
 
     def _wake(self, now: float) -> None:
-        self._queues.wake(now)
         while self._due and self._due[0][0] <= now:
             _, id = heappop(self._due)
             delayed = self._delayed.pop(id)
@@ -204,22 +208,22 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         for id, token in leases:
             held = self._held(id, token)
             if held is not None:
-                self._free_slot(held)
+                self._free_slot(held, self._called)
 
     def _held(self, id: bytes, token: Token) -> Held | None:
         held = self._leased.get(id)
         return held if held is not None and held.token == token else None
 
-    def _free_slot(self, held: Held) -> None:
+    def _free_slot(self, held: Held, now: float) -> None:
         if held.has_slot:
             held.has_slot = False
-            self._queues.free_slot(held.site, self.now())
+            self._queues.free_slot(held.site, now)
 
     def _end_lease(self, id: bytes, token: Token) -> Held | None:
         """Takes the lease away from its holder; None if he no longer has it."""
         held = self._held(id, token)
         if held is not None:
-            self._free_slot(held)
+            self._free_slot(held, self._called)
             del self._leased[id]
         return held
 
@@ -238,9 +242,9 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             record = page.known.record
             seen = self._seen
             taken += [id not in seen and self._take_in(record(place)) for place, id in enumerate(page.known.ids)]
-        self._items.extend(page.items)
-        for name, count in page.counters.items():
-            self._stats[name] += count
+        if page.items:
+            self._items.extend(page.items)
+        self._stats.update(page.counters)
         if page.reason is None:
             self._done += 1
             del self._backup[page.id]
@@ -255,8 +259,10 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
         self._forget_counters(id)
 
     def _forget_counters(self, id: bytes) -> None:
-        self._attempts.pop(id, None)
-        self._lost.pop(id, None)
+        if self._attempts:
+            self._attempts.pop(id, None)
+        if self._lost:
+            self._lost.pop(id, None)
 
     def retry(self, id: bytes, token: Token, delay_seconds: float) -> bool:
         now = self._begin()

@@ -19,11 +19,12 @@ IDLE, OPEN, WAITING, FULL = "idle", "open", "waiting", "full"
 class Site:
     """One site's queue (a heap of keys), pace, slots in use and facts."""
 
-    __slots__ = ("facts", "in_flight", "name", "next_at", "pace", "place", "queue", "wakes_at")
+    __slots__ = ("facts", "in_flight", "is_limited", "name", "next_at", "pace", "place", "queue", "wakes_at")
 
     def __init__(self, name: str, pace: Pace) -> None:
         self.name = name
         self.pace = pace
+        self.is_limited = pace.is_limited
         self.queue: list[bytes] = []
         self.next_at = 0.0
         self.in_flight = 0
@@ -35,6 +36,7 @@ class Site:
         """Changes what is given (not None); the very default again if nothing differs from it."""
         pace = replace(self.pace, **{name: value for name, value in changes.items() if value is not None})
         self.pace = default if pace == default else pace
+        self.is_limited = self.pace.is_limited
 
     def is_forgettable(self, default: Pace, now: float) -> bool:
         """Whether nothing would change if this site were met for the first time again."""
@@ -83,7 +85,8 @@ class SiteQueues:
 
         Without `limited`, sites with a delay or a limit are passed over.
         """
-        self.wake(now)
+        if self._waiting:
+            self.wake(now)
         passed: list[tuple[bytes, str]] = []
         found = None
         while self._open and found is None:
@@ -91,7 +94,7 @@ class SiteQueues:
             site = self._sites.get(name)
             if site is None or site.place != OPEN or site.queue[0] != key:
                 continue  # an older entry of a site whose best request, pace or place has changed since
-            if site.pace.is_limited and not limited:
+            if site.is_limited and not limited:
                 passed.append((key, name))
                 continue
             found = self._take(site, now), site
@@ -117,12 +120,14 @@ class SiteQueues:
 
     def opens_in(self, site: Site, now: float) -> float | None:
         """0 if the site may be asked now, the seconds until it may, or None if only a finished request can open it."""
+        if not site.is_limited and not site.pace.paused_until and site.next_at <= now:
+            return 0.0
         return wait_seconds(now, site.pace, site.next_at, site.in_flight)
 
     def take_slot(self, site: Site, now: float) -> None:
         """A request of this site goes on the wire."""
         site.in_flight += 1
-        if site.pace.delay_seconds or site.pace.slow_seconds:
+        if site.is_limited and site.pace.gap_seconds:
             site.next_at = next_start(now, site.pace, self._dice())
         self.place(site, now)
 
