@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import partial
+from types import GeneratorType
 from typing import Any
 
 import gevent
@@ -33,6 +34,7 @@ from scrapy_plus.core.spider import Spider
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import CallbackFailed, DropRequest, FrontierError, NotNow, NotStorable, StopCrawl
 from scrapy_plus.frontier.base import Counts
+from scrapy_plus.http.follow import Links
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.middlewares.chain import SpiderChain
@@ -182,7 +184,7 @@ class Crawl:
                 self.scheduler.drop_request(request)
                 return
             self._store(page)
-            self.scheduler.delete_request(request, page.children, page.encoded)
+            self.scheduler.delete_request(request, page.children, page.encoded, page.links)
         except DropRequest as dropped:
             self._drop(request, dropped)
         except NotNow:
@@ -213,9 +215,13 @@ class Crawl:
         depth = page.response.meta.get("depth", 0) + 1 if page.response is not None else 1
         children: list[Request] = []
         try:
-            for result in results_of(self._method(name)(argument, **arguments)):
+            results: Any = results_of(self._method(name)(argument, **arguments))
+            is_generator = type(results) is GeneratorType
+            for result in results:
                 if isinstance(result, Request):
                     children.append(result)
+                    if is_generator and type(links := results.gi_yieldfrom) is Links:
+                        self._add_links(links, children, page, depth)
                 elif result is not None:
                     refuse_hidden_requests(result, name)
                     page.items.append(self._middlewares.process_item(result))
@@ -226,6 +232,17 @@ class Crawl:
             raise  # the worker is killed: no failure of the page
         except BaseException as error:  # sys.exit() or a cancelled future of a callback must not take the worker along
             raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
+
+    def _add_links(self, links: Links, children: list[Request], page: Page, depth: int) -> None:
+        """What is left of the links that the callback yields from."""
+        new, known = self.scheduler.sort_links(links, depth, from_public=page.is_public)
+        children += new
+        if not known.ids:
+            return
+        if self._middlewares.passes_all(known.urls, depth):
+            page.links.append(known)
+        else:
+            children += known.requests()
 
     def _add_children(self, requests: list[Request], page: Page, depth: int) -> None:
         children = self._through_middlewares(requests, depth)
@@ -251,7 +268,7 @@ class Crawl:
                     request._meta = {"depth": depth}
                 if self._depth_priority:
                     request.priority -= depth * self._depth_priority
-        return self._middlewares.process_requests(requests, self._refuse)
+        return self._middlewares.process_requests(requests, self._refuse, depth)
 
     def _refuse(self, request: Request, dropped: DropRequest) -> None:
         count_dropped(self.stats, log, request, dropped)
@@ -282,7 +299,7 @@ class Crawl:
         status = getattr(getattr(failure, "response", None), "status_code", 0)
         try:
             self.scheduler.fail_request(
-                request, verdict, status=status, children=outcome.children, items=outcome.encoded
+                request, verdict, status=status, children=outcome.children, items=outcome.encoded, links=outcome.links
             )
         except NotStorable as error:
             log_failure(log, f"what the errback of {request!r} yielded is left out", error)

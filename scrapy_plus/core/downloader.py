@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import gevent
@@ -90,18 +90,14 @@ class Downloader:
     def _fetch_in_time(self, request: Request) -> Response:
         meta = request._meta or _NO_META
         seconds = float(request.timeout or meta.get("download_timeout") or self._timeout_seconds)
-        fetch = partial(
-            self.transport.fetch,
-            request,
-            timeout_seconds=seconds,
-            max_bytes=int(meta.get("download_maxsize", self._max_bytes)) or UNLIMITED_BYTES,
-            fail_on_dataloss=bool(meta.get("download_fail_on_dataloss", self._fail_on_dataloss)),
-        )
+        max_bytes = int(meta.get("download_maxsize", self._max_bytes)) or UNLIMITED_BYTES
+        strict = bool(meta.get("download_fail_on_dataloss", self._fail_on_dataloss))
+        fetch = self.transport.fetch
         if self.transport.keeps_deadline:
-            return fetch()
+            return fetch(request, timeout_seconds=seconds, max_bytes=max_bytes, fail_on_dataloss=strict)
         deadline = gevent.Timeout.start_new(seconds)
         try:
-            return fetch()
+            return fetch(request, timeout_seconds=seconds, max_bytes=max_bytes, fail_on_dataloss=strict)
         except gevent.Timeout as timeout:
             if timeout is not deadline:
                 raise

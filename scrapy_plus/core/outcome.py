@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import GeneratorType
 from typing import Any
 
+from scrapy_plus.core.children import KnownLinks
 from scrapy_plus.core.stats import ErrorGroup, Stats
 from scrapy_plus.errors import CallbackFailed, DropRequest, HttpError
 from scrapy_plus.frontier.base import Counts, DeadLetter, SiteFacts
@@ -36,12 +37,14 @@ class Failure:
 
 @dataclass(slots=True)
 class Page:
-    """What one request led to, until it is settled; `encoded`: what the crawl's store takes in of the items.
+    """What one request led to, until it is settled; `links`: further children, of which it is known that they were
+    seen; `encoded`: what the crawl's store takes in of the items.
 
     `is_public`: it came from the public internet, and so does what it leads to.
     """
 
     children: list[Request] = field(default_factory=list)
+    links: list[KnownLinks] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
     encoded: list[bytes] = field(default_factory=list)
     is_public: bool = False

@@ -9,19 +9,20 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
 
+from scrapy_plus.core.children import Children, KnownLinks
 from scrapy_plus.core.committer import Committer
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import NotStorable, Undecodable
-from scrapy_plus.frontier.base import Frontier, Known, Lease, Page, Record
+from scrapy_plus.frontier.base import Frontier, Lease, Page, Record
 from scrapy_plus.http.codec import decode, encode, encode_refused, is_plain
-from scrapy_plus.http.request import PRIORITY_LIMIT, Request
+from scrapy_plus.http.follow import Links
+from scrapy_plus.http.request import PRIORITY_LIMIT, Request, plain_request
 from scrapy_plus.http.url import site
-from scrapy_plus.rules.fingerprint import SEED, fingerprint, occurrence_id
+from scrapy_plus.rules.fingerprint import SEED, fingerprint, occurrence_id, of_plain_get
 from scrapy_plus.rules.judge import Bury, Retry, Verdict
 from scrapy_plus.rules.pace import Pace
 
@@ -31,15 +32,6 @@ REFUSED_SITE = "feed"
 """Where entries wait that are no requests; no site is asked for them."""
 
 
-class _Children(NamedTuple):
-    """What a page leads to, in the order in which the frontier answers."""
-
-    requests: Sequence[Request]
-    records: Sequence[Record]
-    known: Known | None
-
-
-_NO_CHILDREN = _Children((), (), None)
 _is_filtered = attrgetter("filter")
 
 
@@ -132,31 +124,43 @@ class Scheduler:
     def has_been_seeded(self) -> bool:
         return self.frontier.seed_cursor()[1]
 
-    def _children(self, requests: Sequence[Request], parent_id: bytes) -> _Children:
+    def sort_links(self, links: Links, depth: int, *, from_public: bool) -> tuple[list[Request], KnownLinks]:
+        """The requests of all links that are left, but for those which are plain and known as duplicates: of these no
+        more than it takes to make them, should anybody ask for them."""
+        known_ids: list[bytes] = []
+        known_urls: list[str] = []
+        known = KnownLinks(known_ids, known_urls, links.parse, depth, from_public)
+        if not links.is_plain or not self._dupefilter or self._identify is not fingerprint:
+            return list(links), known
+        urls, parse = links.urls(), links.parse
+        ids = [of_plain_get(url) for url in urls]
+        new: list[Request] = []
+        for url, id, is_known in zip(urls, ids, self.frontier.knows(ids), strict=True):
+            if is_known:
+                known_ids.append(id)
+                known_urls.append(url)
+            else:
+                new.append(plain_request(url, parse))
+        return new, known
+
+    def _children(self, requests: Sequence[Request], links: Sequence[KnownLinks], parent_id: bytes) -> Children:
         """Like `_records`, but what is known as a duplicate costs no more than to find that out."""
+        if not requests:
+            return Children(links=links)
         if not self._dupefilter or not all(map(_is_filtered, requests)):
-            return _Children(requests, self._records(requests, parent_id), None)
-        identify = self._identify
-        ids = [identify(request) for request in requests]
+            return Children(requests, self._records(requests, parent_id), links=links)
+        ids = list(map(self._identify, requests))
         new: list[Request] = []
         records: list[Record] = []
-        known: list[Request] = []
-        known_ids: list[bytes] = []
+        known: list[tuple[bytes, Request]] = []
         for request, id, is_known in zip(requests, ids, self.frontier.knows(ids), strict=True):
             # One that is not plain is encoded at once: if it cannot be stored its page must hear of it.
             if is_known and is_plain(request):
-                known.append(request)
-                known_ids.append(id)
+                known.append((id, request))
             else:
                 new.append(request)
                 records.append(self._record(request, id))
-        if not known:
-            return _Children(new, records, None)
-
-        def record(place: int) -> Record:
-            return self._record(known[place], known_ids[place])
-
-        return _Children(new + known, records, Known(known_ids, record))
+        return Children(new, records, known, links)
 
     def _records(
         self, requests: Sequence[Request], parent_id: bytes, first: int = 0, *, by_position: bool = False
@@ -194,7 +198,7 @@ class Scheduler:
         )
         return max(-PRIORITY_LIMIT, min(PRIORITY_LIMIT, request.priority))
 
-    def _count_taken(self, requests: Sequence[Request], taken: list[bool]) -> list[bool]:
+    def _count_taken(self, requests: Iterable[Request], taken: list[bool]) -> list[bool]:
         if new := taken.count(True):
             self.stats.inc("scheduler/enqueued", new)
         if len(taken) > new:
@@ -263,9 +267,18 @@ class Scheduler:
 
     # -- settling -----------------------------------------------------------------------------------------------------
 
-    def delete_request(self, request: Request, children: Sequence[Request] = (), items: Sequence[bytes] = ()) -> None:
-        """The page is done: its children in, its items stored, itself out, in one step; refused whole if not ours."""
-        self._settle(request, children, items, None, 0)
+    def delete_request(
+        self,
+        request: Request,
+        children: Sequence[Request] = (),
+        items: Sequence[bytes] = (),
+        links: Sequence[KnownLinks] = (),
+    ) -> None:
+        """The page is done: its children in, its items stored, itself out, in one step; refused whole if not ours.
+
+        `links` are those of `sort_links`.
+        """
+        self._settle(request, children, links, items, None, 0)
 
     def fail_request(
         self,
@@ -275,28 +288,36 @@ class Scheduler:
         status: int = 0,
         children: Sequence[Request] = (),
         items: Sequence[bytes] = (),
+        links: Sequence[KnownLinks] = (),
     ) -> None:
         """Carries out the verdict: later again, dead letter, or done."""
         if isinstance(verdict, Retry):
             self.committer.retry(request.lease.id, request.lease.token, verdict.delay_seconds)
         else:
             reason = verdict.reason if isinstance(verdict, Bury) else None
-            self._settle(request, children, items, reason, status)
+            self._settle(request, children, links, items, reason, status)
 
     def _settle(
-        self, request: Request, children: Sequence[Request], items: Sequence[bytes], reason: str | None, status: int
+        self,
+        request: Request,
+        requests: Sequence[Request],
+        links: Sequence[KnownLinks],
+        items: Sequence[bytes],
+        reason: str | None,
+        status: int,
     ) -> None:
         lease: Lease = request.lease
-        given = self._children(children, lease.id) if children else _NO_CHILDREN
+        children = self._children(requests, links, lease.id)
+        known = children.as_known(self._record)
         counters = self.stats.take_increments()
-        page = Page(lease.id, lease.token, given.records, items, reason, status, counters, given.known)
-        self.committer.settle(page, partial(self._settled, request, given.requests))
+        page = Page(lease.id, lease.token, children.records, items, reason, status, counters, known)
+        self.committer.settle(page, partial(self._settled, request, children))
 
-    def _settled(self, request: Request, children: Sequence[Request], taken: list[bool] | None) -> None:
+    def _settled(self, request: Request, children: Children, taken: list[bool] | None) -> None:
         if taken is None:
             self.drop_request(request)
         else:
-            self._count_taken(children, taken)
+            self._count_taken(children.requests(), taken)
 
     def drop_request(self, request: Request) -> None:
         """Another process has this request since: what it led to here is that one's to write."""

@@ -244,7 +244,9 @@ class MemoryFrontier(MemoryWhole, MemoryLooking, Frontier):
             taken += [id not in seen and self._take_in(record(place)) for place, id in enumerate(page.known.ids)]
         if page.items:
             self._items.extend(page.items)
-        self._stats.update(page.counters)
+        stats = self._stats
+        for name, count in page.counters.items():
+            stats[name] = stats.get(name, 0) + count
         if page.reason is None:
             self._done += 1
             del self._backup[page.id]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -97,7 +96,7 @@ class MemoryLooking:
     _attempts: dict[bytes, int]
     _lost: dict[bytes, int]
     _nodes: dict[str, tuple[Mapping[str, str], float]]
-    _stats: Counter[str]
+    _stats: dict[str, int]
     _items: list[bytes]
     _due: list[tuple[float, bytes]]
     _done: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 from scrapy_plus.errors import NodesAlive
@@ -41,7 +40,7 @@ class MemoryWhole:
         self._reports: dict[str, Report] = {}
         self._nodes: dict[str, tuple[Mapping[str, str], float]] = {}
         self._leaving: set[str] = set()
-        self._stats: Counter[str] = Counter()
+        self._stats: dict[str, int] = {}
         self._items: list[bytes] = []
         self._arrivals = 0
         self._done = 0

@@ -84,7 +84,7 @@ def _may_refresh(response: Response) -> bool:
     body = response.body
     if not isinstance(body, bytes) or b"\0" in body[:64]:  # UTF-16, or text that somebody put there
         return is_html(response) and "refresh" in response.text.lower()
-    return b"refresh" in body.lower() and is_html(response)
+    return b"refresh" in response.lowered and is_html(response)
 
 
 def _is_below(element: Any, tags: Collection[str]) -> bool:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json as _json
 import re as _re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from scrapy_plus.http.encoding import page_text, resolve
+from scrapy_plus.http.follow import Links, reference_of
 from scrapy_plus.http.forms import form_request
 from scrapy_plus.http.headers import Headers
-from scrapy_plus.http.request import Request, method_name, plain_request
+from scrapy_plus.http.request import Request
 from scrapy_plus.http.secrets import redact
-from scrapy_plus.http.selector import Pattern, SelectorList, matches, parse
-from scrapy_plus.http.url import clean_url, join, join_plain, place_of
+from scrapy_plus.http.selector import Pattern, SelectorList, find, matches, parse
+from scrapy_plus.http.url import clean_url, join
 
 _XML_TYPES = _re.compile(r"\s*(?:text|application)/(?:xml|(?!xhtml)[\w.+-]*\+xml)\s*(?:;|$)", _re.IGNORECASE).match
 _HTTP = _re.compile(r"https?://", _re.IGNORECASE).match
 _BASE_TAG = _re.compile("<base", _re.IGNORECASE | _re.ASCII).search
-_LINK_TAGS = ("a", "link", "area")
+
+
+@lru_cache(maxsize=256)
+def _is_xml(content_type: str) -> bool:
+    return _XML_TYPES(content_type) is not None
 
 
 class Response:
@@ -38,6 +44,7 @@ class Response:
         "_body",
         "_encoding",
         "_explicit_encoding",
+        "_lowered",
         "_meta",
         "_root",
         "_text",
@@ -64,6 +71,7 @@ class Response:
         self.url = url
         self.ip_address: str | None = None
         self.status_code = status_code
+        self._lowered: bytes | None
         self._text: str | None
         self._root: Any
         self._base_url: str | None
@@ -153,7 +161,15 @@ class Response:
             content_type = self.headers.get("content-type")
             self._encoding, self._text = page_text(self._body, content_type, self._explicit_encoding)
 
+    @property
+    def lowered(self) -> bytes:
+        """The body with the letters of ASCII in lower case, to look for markup in it; empty if it is no bytes."""
+        if self._lowered is None:
+            self._lowered = self._body.lower() if isinstance(self._body, bytes) else b""
+        return self._lowered
+
     def _forget_text(self) -> None:
+        self._lowered = None
         self._text = None
         self._encoding = "utf-8"
         self._root = None
@@ -173,7 +189,7 @@ class Response:
     def root(self) -> Any:
         """The root element of the page, parsed at the first question."""
         if self._root is None:
-            xml = _XML_TYPES(self.headers.get("content-type") or "") is not None
+            xml = _is_xml(self.headers.get("content-type") or "")
             text = self.text
             # The parser is fed valid UTF-8 always: libxml2's own decoders stop at the first broken byte.
             if self._encoding == "utf-8" and isinstance(self._body, bytes) and "\ufffd" not in text:
@@ -219,13 +235,19 @@ class Response:
         return self._base_url
 
     def _declared_base(self) -> str | None:
-        if _BASE_TAG(self.text) is None:
+        if self._has_no_base():
             return None
         href = next((one.get("href") for one in self.root.iter("base") if one.get("href") is not None), None)
         if href is None:
             return None
         base = join(self.url, href)
         return base if _HTTP(base) else None
+
+    def _has_no_base(self) -> bool:
+        """Whether the page certainly has no <base>; in bytes it is seen at once, but for those of wide characters."""
+        if isinstance(self._body, bytes) and not self.encoding.startswith(("utf-16", "utf-32")):
+            return b"<base" not in self.lowered
+        return _BASE_TAG(self.text) is None
 
     def urljoin(self, url: str) -> str:
         """The absolute URL of a reference found on this page."""
@@ -236,7 +258,7 @@ class Response:
 
         `arguments` are Request's. Raises ValueError if it leads to no http(s) URL.
         """
-        return self._request(self.link_url(_reference(url)), callback, arguments)
+        return self.request_for(self.link_url(reference_of(url)), callback, arguments)
 
     def follow_all(
         self,
@@ -246,25 +268,16 @@ class Response:
         css: str | None = None,
         xpath: str | None = None,
         **arguments: Any,
-    ) -> Iterator[Request]:
-        """A request for each link of `urls`, or of what `css` or `xpath` finds. What is no http(s) link is left out."""
-        if sum(one is not None for one in (urls, css, xpath)) != 1 or isinstance(urls, str):
+    ) -> Links:
+        """A request for each link of `urls`, or of what `css` or `xpath` finds, one by one. What is no http(s) link is
+        left out."""
+        if (urls is None) + (css is None) + (xpath is None) != 2 or isinstance(urls, str):
             raise ValueError("follow_all wants one of: a list of links, css=, xpath=; for one link there is follow")
-        links = self.css(css) if css is not None else self.xpath(xpath) if xpath is not None else urls
-        return self._follow_each(links or (), callback, arguments)
+        links = self.css(css) if css is not None else find(self.root, xpath) if xpath is not None else urls
+        return Links(self, links or (), callback, arguments)
 
-    def _follow_each(self, links: Iterable[Any], callback: Any, arguments: dict[str, Any]) -> Iterator[Request]:
-        parse = None if arguments else method_name(callback or "parse", "callback")
-        place = place_of(self.base_url)
-        for link in links:
-            try:
-                reference = link if isinstance(link, str) else _reference(link)
-                url = join_plain(place, reference) or self.link_url(reference)
-            except ValueError:  # mailto:, javascript:, tel:, an element without href: pages are full of them
-                continue
-            yield self._request(url, callback, arguments) if parse is None else plain_request(url, parse)
-
-    def _request(self, url: str, callback: Any, arguments: dict[str, Any]) -> Request:
+    def request_for(self, url: str, callback: Any, arguments: dict[str, Any]) -> Request:
+        """A request for an absolute URL of this page, which says what a form of the page is encoded in."""
         if callback is not None:
             arguments = {**arguments, "callback": callback}
         if "encoding" not in arguments and any(name in arguments for name in ("data", "formdata", "body", "params")):
@@ -318,18 +331,3 @@ class Response:
 
     def __repr__(self) -> str:
         return f"<{self.status_code} {redact(self.url)}>"
-
-
-def _reference(link: Any) -> str:
-    """What the page wrote as the link's target. Raises ValueError for what has none."""
-    if isinstance(link, str):
-        return link
-    if isinstance(link, SelectorList):
-        raise ValueError("follow wants one link; for a list there is follow_all")
-    tag = getattr(link, "tag", None)
-    if tag is None and isinstance(url := getattr(link, "url", None), str):
-        return url
-    href = link.get("href") if isinstance(tag, str) and tag.rpartition("}")[2] in _LINK_TAGS else None
-    if not isinstance(href, str):
-        raise ValueError(f"not a link: {link!r}; give a URL, an <a href> element or a Link")
-    return href

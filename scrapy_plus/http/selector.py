@@ -190,17 +190,26 @@ class _Textarea(_HtmlQueries, html.TextareaElement):  # type: ignore[misc]
 def select(
     node: Any, expression: str, namespaces: Mapping[str, str] | None, variables: Mapping[str, Any]
 ) -> SelectorList:
-    """What `expression` finds from `node`; one number or truth value becomes a list of its text."""
+    """What `expression` finds from `node`, its strings with the answers of a selector."""
+    found = find(node, expression, namespaces, variables)
+    return SelectorList([Text(one) if type(one) is str else one for one in found])
+
+
+def find(
+    node: Any, expression: str, namespaces: Mapping[str, str] | None = None, variables: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """The elements and strings that an XPath finds from `node`; one number or truth value becomes a list of its text.
+
+    Raises ValueError, naming the expression, if it is no XPath.
+    """
     try:
         compiled = _compiled(expression, tuple(namespaces.items()) if namespaces else ())
-        found = compiled(node, **variables)
+        found = compiled(node, **(variables or {}))
     except (etree.XPathError, ValueError) as error:
         raise ValueError(f"not an XPath: {expression!r} ({error})") from None
     if type(found) is list:
-        return SelectorList([Text(one) if type(one) is str else one for one in found])
-    if type(found) is bool:
-        found = int(found)
-    return SelectorList([Text(found)])
+        return found
+    return [str(int(found) if type(found) is bool else found)]
 
 
 @lru_cache(maxsize=1024)

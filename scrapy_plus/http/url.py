@@ -154,6 +154,17 @@ def site_of_origin(scheme: str, host: str, port: str | None) -> str:
 
 def site(url: str) -> str:
     """The unit of politeness that a URL belongs to: scheme, host and port, as in "https://example.org:443"."""
+    end = url.find("/", 8)
+    if 0 < end <= _LONGEST_ORIGIN:
+        return _site_of(url[:end])
+    return _looked_up_site(url)
+
+
+_LONGEST_ORIGIN = 300
+"""Bytes of an origin that is remembered: a name has 253 at most."""
+
+
+def _looked_up_site(url: str) -> str:
     origin = _ORIGIN(url)
     if origin:
         return site_of_origin(*origin.groups())
@@ -162,6 +173,9 @@ def site(url: str) -> str:
     if parts.scheme not in DEFAULT_PORTS or not host:
         raise ValueError(f"not an http(s) URL: {url!r}")
     return site_of_origin(parts.scheme, f"[{host}]" if ":" in host else host, str(parts.port) if parts.port else None)
+
+
+_site_of = lru_cache(maxsize=4096)(_looked_up_site)
 
 
 def host_of(place: str) -> str:
@@ -190,7 +204,7 @@ class Place(NamedTuple):
 
 def place_of(base: str) -> Place:
     """Where the references of a page with this URL lead, as far as that is the same for all pages of its folder."""
-    path = base.partition("?")[0].partition("#")[0]
+    path = base if "?" not in base and "#" not in base else base.partition("?")[0].partition("#")[0]
     end = path.rfind("/") + 1
     return _place_of_folder(path[:end] if end > 8 else path)
 
@@ -209,6 +223,15 @@ def join_plain(place: Place, reference: str) -> str | None:
     if place.is_clean and _PLAIN_REFERENCE(reference) and "/." not in reference:
         return (place.origin if reference[0] == "/" else place.folder) + reference
     return None
+
+
+def joined(place: Place, reference: str) -> str | None:
+    """The same as `join_plain`, remembered: the links of a page's frame are on all pages of its site."""
+    return _remembered(place, reference) if len(reference) <= _REMEMBERED_LENGTH else join_plain(place, reference)
+
+
+_REMEMBERED_LENGTH = 200
+_remembered = lru_cache(maxsize=8192)(join_plain)
 
 
 def _resolve(base: str, reference: str) -> str:

@@ -12,9 +12,8 @@ class Depth:
     def __init__(self, limit: int = 0) -> None:
         self._limit = limit
 
-    def passes_all(self, requests: list[Request]) -> bool:
-        limit = self._limit
-        return not limit or all(not one.has_meta or one.meta.get("depth", 0) <= limit for one in requests)
+    def passes_all(self, urls: list[str], depth: int) -> bool:
+        return not self._limit or 0 < depth <= self._limit
 
     def process_request(self, request: Request) -> None:
         if self._limit and request.has_meta and request.meta.get("depth", 0) > self._limit:

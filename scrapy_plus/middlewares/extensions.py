@@ -15,8 +15,8 @@ class Extensions:
     def __init__(self, denied: Iterable[str]) -> None:
         self._denied = extensions(denied)
 
-    def passes_all(self, requests: list[Request]) -> bool:
-        return not any(denied_extension(request.url, self._denied) for request in requests)
+    def passes_all(self, urls: list[str], depth: int) -> bool:
+        return not any(denied_extension(url, self._denied) for url in urls)
 
     def process_request(self, request: Request) -> None:
         meta = request.meta if request.has_meta else {}

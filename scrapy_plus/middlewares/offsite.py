@@ -16,12 +16,12 @@ class Offsite:
     Where a start request is redirected nobody meant.
     """
 
-    def passes_all(self, requests: list[Request], spider: Any) -> bool:
+    def passes_all(self, urls: list[str], depth: int, spider: Any) -> bool:
         domains = getattr(spider, "allowed_domains", None)
         if not domains:
             return True
         wanted = [domains] if isinstance(domains, str) else domains
-        origins = {request.url[: request.url.find("/", 8) + 1] for request in requests}  # few; with an end, or empty
+        origins = {url[: url.find("/", 8) + 1] for url in urls}  # few; one without an end is empty
         return "" not in origins and all(is_below(host_in(origin), wanted) for origin in origins)
 
     def process_request(self, request: Request, spider: Any) -> None:

@@ -61,9 +61,11 @@ class Redirect:
 def drop_carried(request: Request, response: Response) -> None:
     """The chain is at its end: its cookies are in the jar, and what the callback makes of this meta must not bring them
     back there later."""
-    for one in (request, response.request):
-        if one is not None and one.has_meta:
-            one.meta.pop(COOKIES, None)
+    if request._meta and COOKIES in request._meta:
+        del request._meta[COOKIES]
+    sent = response.request
+    if sent is not None and sent is not request and sent.has_meta:
+        sent.meta.pop(COOKIES, None)
 
 
 def hop(

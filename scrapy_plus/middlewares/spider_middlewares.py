@@ -25,8 +25,8 @@ class SpiderMiddleware:
     asked after these.
 
     Requests and items that come out of callbacks go through in list order, responses that go in in reverse. The
-    requests of a page go through when its callback is done; a middleware that also has `passes_all(requests)` is spared
-    the look at each of them where that is true.
+    requests of a page go through when its callback is done. A middleware that also has `passes_all(urls, depth)` is
+    spared the look at each of them where that is true, and so are links that were followed before.
     """
 
     def process_request(self, request: Request, spider: Any) -> Request | None:

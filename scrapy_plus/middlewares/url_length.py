@@ -12,9 +12,8 @@ class UrlLength:
     def __init__(self, limit: int = 2083) -> None:
         self._limit = limit
 
-    def passes_all(self, requests: list[Request]) -> bool:
-        limit = self._limit
-        return all([len(request.url) <= limit and not request.params for request in requests])  # noqa: C419  faster
+    def passes_all(self, urls: list[str], depth: int) -> bool:
+        return max(map(len, urls), default=0) <= self._limit
 
     def process_request(self, request: Request) -> None:
         is_short = len(request.url) <= self._limit and not request.params

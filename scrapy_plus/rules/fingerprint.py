@@ -22,7 +22,7 @@ def fingerprint(request: Request, *, include_headers: Iterable[str] = (), keep_f
     """
     is_plain = request.method == "GET" and request.json is None and not (request.params or request.data)
     if is_plain and not include_headers and not keep_fragments:
-        return _of_plain_get(request.url)
+        return of_plain_get(request.url)
     fragment = request.url.partition("#")[2] if keep_fragments else ""
     url = f"{request.full_url}#{fragment}" if fragment else request.full_url
     parts = [request.method.encode(), canonicalize(url, keep_fragments=keep_fragments).encode()]
@@ -35,8 +35,9 @@ def fingerprint(request: Request, *, include_headers: Iterable[str] = (), keep_f
 
 
 @lru_cache(maxsize=8192)
-def _of_plain_get(url: str) -> bytes:
-    """Remembered, since the links of a page's frame are on all pages of its site: 0.1 us instead of 1."""
+def of_plain_get(url: str) -> bytes:
+    """The fingerprint of `Request(url)`. Remembered, since the links of a page's frame are on all pages of its site:
+    0.1 us instead of 1."""
     return sha1(b"GET\n" + canonicalize(url.partition("#")[0]).encode()).digest()
 
 

@@ -74,7 +74,9 @@ def _key_of(name: str) -> bytes | None:
 
 def _is_odd(head: bytes) -> bool:
     """Whether there are folded lines, blanks before a colon, or bytes that Python may take for blanks."""
-    return b"\n " in head or b" :" in head or bool(head.translate(None, _PLAIN))
+    if b"\n " in head or b" :" in head or head.count(b"\r") != head.count(b"\r\n"):
+        return True
+    return bool(head.translate(None, _PLAIN))
 
 
 def _read(head: bytes) -> _Kept:

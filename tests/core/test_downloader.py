@@ -98,6 +98,7 @@ SLOW = {
     "a byte at a time in the head": drip(OK, b"X: "),
     "a byte at a time in the body": drip(OK, b"Content-Length: 1000\r\n\r\n"),
     "a byte at a time until the close": drip(OK, b"\r\n"),
+    "a byte at a time behind a line that is no field": drip(OK, b"no colon\r\nX: "),
     "a byte at a time in a chunk size": drip(OK, b"Transfer-Encoding: chunked\r\n\r\n5;"),
 }
 

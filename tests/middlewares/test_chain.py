@@ -276,7 +276,7 @@ def test_an_empty_chain_is_the_fetch():
 
 def through(chain, *requests):
     """What a chain makes of the requests of a page; it must refuse none."""
-    return chain.process_requests(list(requests), pytest.fail)
+    return chain.process_requests(list(requests), pytest.fail, 2)
 
 
 class Step:
@@ -337,8 +337,9 @@ def test_a_middleware_that_lets_all_pass_is_spared_the_look_at_each(passes):
     looked_at = []
 
     class Quick:
-        def passes_all(self, requests, spider):
+        def passes_all(self, urls, depth, spider):
             assert spider is SPIDER
+            assert (urls, depth) == ([URL, URL + "x"], 2)
             return passes
 
         def process_request(self, request):
