@@ -168,7 +168,7 @@ def _words(error: BaseException) -> str:
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
-class FoundConnection(Connection):
+class _Found:
     """A connection to the server that `finder` finds at the time."""
 
     def __init__(self, *, finder: Finder, **options: Any) -> None:
@@ -177,16 +177,12 @@ class FoundConnection(Connection):
 
     def _connect(self) -> Any:
         self.host, self.port = self._finder.find()
-        return super()._connect()
+        return super()._connect()  # type: ignore[misc]
 
 
-class FoundTLSConnection(SSLConnection):
-    """The same over TLS."""
+class FoundConnection(_Found, Connection):
+    """In the clear."""
 
-    def __init__(self, *, finder: Finder, **options: Any) -> None:
-        self._finder = finder
-        super().__init__(**options)
 
-    def _connect(self) -> Any:
-        self.host, self.port = self._finder.find()
-        return super()._connect()
+class FoundTLSConnection(_Found, SSLConnection):
+    """Over TLS."""

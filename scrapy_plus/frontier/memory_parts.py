@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -103,8 +104,8 @@ class MemoryLooking:
     _cursor: int
     _seeded: bool
 
-    def now(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def now(self) -> float: ...
 
     def seed_cursor(self) -> tuple[int, bool]:
         return self._cursor, self._seeded

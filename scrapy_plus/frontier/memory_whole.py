@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 
 from scrapy_plus.errors import NodesAlive
@@ -19,11 +20,11 @@ class MemoryWhole:
     _dice: Callable[[], float]
     _lease_seconds: float
 
-    def now(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def now(self) -> float: ...
 
-    def _begin(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _begin(self) -> float: ...
 
     def _empty(self) -> None:
         self._backup: dict[bytes, bytes] = {}
