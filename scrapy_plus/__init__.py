@@ -7,8 +7,6 @@ from scrapy_plus.patching import patch
 
 patch()
 
-from scrapy_plus.cli import run  # noqa: E402
-from scrapy_plus.cli.embedded import project_engine  # noqa: E402
 from scrapy_plus.core.engine import Engine  # noqa: E402
 from scrapy_plus.core.outcome import Failure  # noqa: E402
 from scrapy_plus.core.pipeline import Pipeline  # noqa: E402
@@ -29,6 +27,7 @@ from scrapy_plus.middlewares.downloader_middlewares import DownloaderMiddleware 
 from scrapy_plus.middlewares.spider_middlewares import SpiderMiddleware  # noqa: E402
 from scrapy_plus.spiders.crawl import CrawlSpider, Rule  # noqa: E402
 from scrapy_plus.spiders.sitemap import SitemapSpider  # noqa: E402
+from scrapy_plus.start import project_engine, run  # noqa: E402
 from scrapy_plus.transport.fake import FakeTransport  # noqa: E402
 from scrapy_plus.version import __version__  # noqa: E402
 from scrapy_plus.wiring import CrawlResult, crawl  # noqa: E402

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from typing import TextIO
 
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.errors import UsageError
@@ -119,3 +120,11 @@ def count_into(stats: Stats, spider: str = "") -> None:
 def stop_counting(stats: Stats) -> None:
     """Ends `count_into`."""
     _counter.counts = [one for one in _counter.counts if one[1] is not stats]
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person with a screen sees it; not asked of rich, which FORCE_COLOR makes see terminals everywhere."""
+    try:
+        return stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    except ValueError:  # closed
+        return False

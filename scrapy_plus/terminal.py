@@ -21,7 +21,7 @@ from rich.text import Text
 
 from scrapy_plus.core.stats import Stats
 from scrapy_plus.figures import Rates, figures, show_bytes, show_counts, show_duration, show_rate
-from scrapy_plus.log import count_into, printable, stop_counting
+from scrapy_plus.log import count_into, is_terminal, printable, stop_counting
 from scrapy_plus.summary import log_summary, summary
 
 if TYPE_CHECKING:
@@ -230,11 +230,3 @@ class _Screen:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person with a screen sees it; not asked of rich, which FORCE_COLOR makes see terminals everywhere."""
-    try:
-        return stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    except ValueError:  # closed
-        return False

@@ -32,7 +32,6 @@ from scrapy_plus.middlewares.compression import ACCEPTED
 from scrapy_plus.rules.fingerprint import fingerprint
 from scrapy_plus.stores import MemoryStore, begin, concurrency_of, open_store, own_pace
 from scrapy_plus.transport.base import Transport, curl_is_missing
-from scrapy_plus.transport.requests_session import RequestsTransport
 
 if TYPE_CHECKING:
     from scrapy_plus.redis_store import RedisStore
@@ -238,6 +237,8 @@ def build_transport(settings: Settings) -> Transport:
         return CurlTransport(**options, max_connections=max(256, 2 * settings.CONCURRENT_REQUESTS))
     if settings.TRANSPORT == "curl":
         raise SettingsError(f"TRANSPORT = 'curl' needs libcurl: {missing}; pip install 'scrapyplus[speed]'")
+    from scrapy_plus.transport.requests_session import RequestsTransport
+
     return RequestsTransport(**options, pool_size=settings.CONCURRENT_REQUESTS)
 
 

@@ -17,7 +17,7 @@ frontier transport embedded redis_client redis_finding
 middlewares
 core
 pipelines spiders wiring web_policies stores redis_store item_places redis_hash
-cli bench torture migrating supervisor terminal summary figures log dashboard""".splitlines()
+cli start bench torture migrating supervisor terminal summary figures log dashboard""".splitlines()
 LAYER = {name: level for level, names in enumerate([*LAYERS, "__main__"]) for name in names.split()} | {"": 8}
 IMPURE = {"gevent", "redis", "requests", "socket", "time", "random"}
 

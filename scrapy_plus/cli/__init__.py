@@ -12,7 +12,7 @@ import click
 from scrapy_plus.cli.base import Command
 from scrapy_plus.cli.crawling import run_command
 
-__all__ = ["main", "run"]
+__all__ = ["main", "run_project"]
 
 PLACES = """making: startproject genspider
 crawling: list run crawl runspider
@@ -56,10 +56,7 @@ def main() -> None:
     """Crawls sites, and makes projects that do."""
 
 
-def run(argv: Sequence[str] | None = None) -> NoReturn:
-    """What main.py calls: crawls with the project in its folder, as `scrapy-plus run` does, and exits with the code.
-
-    `argv` are the words behind main.py on the command line: master or slave, names of spiders, options.
-    """
+def run_project(argv: Sequence[str] | None = None) -> NoReturn:
+    """`scrapy-plus run` with the words of `argv`, or those behind main.py on the command line; exits with its code."""
     words = sys.argv[1:] if argv is None else list(argv)
     sys.exit(run_command.main(words, prog_name="main.py"))

@@ -21,7 +21,6 @@ from scrapy_plus.core.spider import Spider
 from scrapy_plus.errors import UsageError
 from scrapy_plus.stores import NODE
 from scrapy_plus.supervisor import Supervisor, worker_command
-from scrapy_plus.terminal import Terminal, is_terminal
 from scrapy_plus.wiring import build_engine, spider_classes
 
 ROLES = ("master", "slave")
@@ -68,10 +67,8 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
         level = NEVER if nolog else settings.LOG_LEVEL
         log.setup(level, settings.LOG_FILE, settings.LOG_FORMAT, settings.LOG_DATEFORMAT)
         # A panel would be drawn over items that go to the same screen.
-        has_panel = settings.PANEL and not (is_stdout_taken and is_terminal(sys.__stdout__))
-        observers: list[Any] = (
-            [] if NODE in os.environ else [Terminal(panel=has_panel, stats_seconds=settings.LOG_STATS_SECONDS)]
-        )
+        has_panel = settings.PANEL and not (is_stdout_taken and log.is_terminal(sys.__stdout__))
+        observers = _terminal(has_panel, settings)
         if settings.WORKERS:
             observers.append(
                 Supervisor(
@@ -83,6 +80,15 @@ def start(settings: Settings, names: Sequence[str], arguments: Pairs, *, nolog: 
         each = list(dict.fromkeys(names)) or None
         engine = build_engine(settings, names=each, arguments=dict(arguments), observers=observers)
         sys.exit(engine.start())
+
+
+def _terminal(has_panel: bool, settings: Settings) -> list[Any]:
+    """What shows the crawl to people; the processes of a supervisor have nobody who looks, and do not load it."""
+    if NODE in os.environ:
+        return []
+    from scrapy_plus.terminal import Terminal
+
+    return [Terminal(panel=has_panel, stats_seconds=settings.LOG_STATS_SECONDS)]
 
 
 @click.command("run", cls=Command, short_help="Crawl with the spiders of the project.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from scrapy_plus.errors import DownloadError, DownloadTimeout
 from scrapy_plus.http.url import site
@@ -11,6 +12,10 @@ from scrapy_plus.http.url import site
 if TYPE_CHECKING:
     from scrapy_plus.http.request import Request
     from scrapy_plus.http.response import Response
+
+
+Resolve = Callable[..., Any]
+"""`socket.getaddrinfo`, or what a test gives in its place."""
 
 
 class Unsendable(DownloadError):

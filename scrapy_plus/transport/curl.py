@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.rules.addresses import is_guarded
-from scrapy_plus.transport.base import Transport, Unsendable, too_late
+from scrapy_plus.transport.base import Resolve, Transport, Unsendable, too_late
 from scrapy_plus.transport.curl_exchange import Special
 from scrapy_plus.transport.curl_failures import TooStrict
 from scrapy_plus.transport.curl_wire import CurlWire, status_of
@@ -25,8 +25,9 @@ from scrapy_plus.transport.outgoing import (
     split,
 )
 from scrapy_plus.transport.raw_headers import RawHeaders
-from scrapy_plus.transport.requests_session import RequestsTransport
-from scrapy_plus.transport.wire import Resolve
+
+if TYPE_CHECKING:
+    from scrapy_plus.transport.requests_session import RequestsTransport
 
 _KNOWN_FIELDS = 1024
 _KNOWN_ROOTS = 4096
@@ -135,6 +136,8 @@ class CurlTransport(Transport):
     def _lenient(self) -> RequestsTransport:
         """For the few servers whose heads have lines that are none: other clients pass them over, libcurl does not."""
         if self._second is None:
+            from scrapy_plus.transport.requests_session import RequestsTransport  # most crawls need none
+
             self._second = RequestsTransport(**self._options, block_private=self._block_private)
         return self._second
 

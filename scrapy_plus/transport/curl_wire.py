@@ -11,18 +11,17 @@ import socket
 from collections.abc import Callable
 from urllib.parse import unquote
 
+import certifi
 import pycurl
-from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from scrapy_plus.errors import BadAnswer, BodyTooLarge, BodyTruncated, ConnectionFailed, PrivateAddress
 from scrapy_plus.rules.addresses import is_public
-from scrapy_plus.transport.base import too_late
+from scrapy_plus.transport.base import Resolve, too_late
 from scrapy_plus.transport.curl_exchange import Exchange, Options, Special, final_head
 from scrapy_plus.transport.curl_failures import as_download_error, is_garbage
 from scrapy_plus.transport.curl_loop import CurlLoop
 from scrapy_plus.transport.http1 import BODILESS, frame, parse_head
 from scrapy_plus.transport.outgoing import split
-from scrapy_plus.transport.wire import Resolve
 
 _IDLE_EXCHANGES = 256
 # An answer that was cut off within its body, by these codes; pycurl has no names for those of HTTP/2 and HTTP/3.
@@ -63,7 +62,7 @@ class CurlWire:
         max_connections: int = 256,
         resolve: Resolve = socket.getaddrinfo,
     ) -> None:
-        trusted = DEFAULT_CA_BUNDLE_PATH if verify_tls is True else verify_tls
+        trusted = certifi.where() if verify_tls is True else verify_tls
         self._options = Options(trusted, client_certificate, connect_timeout_seconds)
         self._max_connections = max_connections
         self._resolve = None if resolve is socket.getaddrinfo else resolve

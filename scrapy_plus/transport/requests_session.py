@@ -23,10 +23,10 @@ from scrapy_plus.http.headers import Headers
 from scrapy_plus.http.request import Request
 from scrapy_plus.http.response import Response
 from scrapy_plus.rules.addresses import is_guarded
-from scrapy_plus.transport.base import Transport
+from scrapy_plus.transport.base import Resolve, Transport
 from scrapy_plus.transport.failures import FAILURES, as_download_error
 from scrapy_plus.transport.outgoing import Origin, body_of, fields_of, parse_proxy, proxy_of, serialize, split
-from scrapy_plus.transport.wire import POOLS, Answer, Resolve, socks_pools
+from scrapy_plus.transport.wire import POOLS, Answer, socks_pools
 
 
 class RequestsTransport(Transport):

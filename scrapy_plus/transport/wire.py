@@ -19,16 +19,13 @@ from urllib3.exceptions import NameResolutionError, NewConnectionError, ProxyErr
 
 from scrapy_plus.errors import BadAnswer, BodyTruncated, PrivateAddress
 from scrapy_plus.rules.addresses import is_public
+from scrapy_plus.transport.base import Resolve
 from scrapy_plus.transport.http1 import Frame, Head, frame, parse_head
 from scrapy_plus.transport.outgoing import IDEMPOTENT
 from scrapy_plus.transport.reading import MAX_HEAD_BYTES, Body, Reader, Silence
 
 # The patched poll() enters the hub, 30 us a call; with a timeout of 0 the system's own never blocks.
 _poll: Callable[[], Any] | None = monkey.get_original("select", "poll") if hasattr(select, "poll") else None
-
-
-Resolve = Callable[..., Any]
-"""`socket.getaddrinfo`, or what a test gives in its place."""
 
 
 class Answer:

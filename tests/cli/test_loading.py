@@ -28,11 +28,12 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def test_a_crawl_in_memory_loads_no_client_for_redis_and_no_asyncio():
+def test_a_crawl_in_memory_loads_no_command_line_no_second_transport_and_no_client_for_redis():
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     loaded = set(json.loads(done.stdout))
     assert "scrapy_plus.frontier.memory" in loaded
-    assert not loaded & {"redis", "asyncio", "sqlite3", "scrapy_plus.cli.operating", "scrapy_plus.torture"}
+    assert not loaded & {"redis", "asyncio", "sqlite3", "scrapy_plus.torture"}
+    assert not loaded & {"click", "rich", "scrapy_plus.cli", "requests", "urllib3"}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -324,14 +324,14 @@ def test_others_go_on_while_a_name_is_looked_up(curl):
     def tick() -> None:
         nonlocal ticks
         while True:
-            gevent.sleep(0.001)
+            gevent.sleep(0)  # a turn of the hub: there are hundreds in the quickest lookup that does not block it
             ticks += 1
 
     ticking = gevent.spawn(tick)
     with pytest.raises(NameNotFound):
         fetch(curl, "http://nonexistent.invalid/", seconds=30.0)
     ticking.kill()
-    assert ticks > 0
+    assert ticks > 3
 
 
 @pytest.mark.long
