@@ -148,5 +148,5 @@ local function do_lease(is_full)
   local is_alone = #leases > 0
   if not is_alone then leases = lend(worker, base, count, limited, dice) end
   if #leases > 0 then remember(worker, base, leases, is_alone) end
-  return { STATE, wait_ms(opens), leases }
+  return { STATE, #leases < count and wait_ms(opens) or -1, leases }
 end
