@@ -16,6 +16,9 @@ import pytest
 from scrapy_plus.conf import project
 from scrapy_plus.conf import settings as facade
 
+if os.environ.get("WITHOUT_HIREDIS"):
+    sys.modules["hiredis"] = None  # type: ignore[assignment]  # redis-py then reads and writes by itself
+
 DOCS = (Path("/usr/share/doc/python3-doc/html"), *sorted(Path("/usr/share/doc").glob("python3.*/html")))
 
 

@@ -215,23 +215,26 @@ class Crawl:
         depth = page.response.meta.get("depth", 0) + 1 if page.response is not None else 1
         children: list[Request] = []
         try:
-            results: Any = results_of(self._method(name)(argument, **arguments))
-            is_generator = type(results) is GeneratorType
-            for result in results:
-                if isinstance(result, Request):
-                    children.append(result)
-                    if is_generator and type(links := results.gi_yieldfrom) is Links:
-                        self._add_links(links, children, page, depth)
-                elif result is not None:
-                    refuse_hidden_requests(result, name)
-                    page.items.append(self._middlewares.process_item(result))
+            try:
+                self._collect(results_of(self._method(name)(argument, **arguments)), name, children, page, depth)
+            except StopCrawl as stop:
+                self.stop(stop.reason)  # what was yielded before is kept
             self._add_children(children, page, depth)
-        except StopCrawl as stop:
-            self.stop(stop.reason)  # what was yielded before is kept
-        except gevent.GreenletExit:
-            raise  # the worker is killed: no failure of the page
+        except (gevent.GreenletExit, StopCrawl):
+            raise  # the worker is killed, or a middleware stops the crawl: no failure of the page, which comes again
         except BaseException as error:  # sys.exit() or a cancelled future of a callback must not take the worker along
             raise CallbackFailed(f"{self.spider.name}.{name} failed") from error
+
+    def _collect(self, results: Any, name: str, children: list[Request], page: Page, depth: int) -> None:
+        is_generator = type(results) is GeneratorType
+        for result in results:
+            if isinstance(result, Request):
+                children.append(result)
+                if is_generator and type(links := results.gi_yieldfrom) is Links:
+                    self._add_links(links, children, page, depth)
+            elif result is not None:
+                refuse_hidden_requests(result, name)
+                page.items.append(self._middlewares.process_item(result))
 
     def _add_links(self, links: Links, children: list[Request], page: Page, depth: int) -> None:
         """What is left of the links that the callback yields from."""

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from scrapy_plus import FakeTransport, Request, Response, Spider, crawl
+from scrapy_plus import FakeTransport, Request, Response, Spider, StopCrawl, crawl
 from scrapy_plus.core.scheduler import Scheduler
 from scrapy_plus.frontier.memory import MemoryFrontier
 from scrapy_plus.http import follow
@@ -163,3 +163,29 @@ def test_a_known_link_that_was_forgotten_meanwhile_is_taken_in_whole():
     assert [(one.url, one.parse) for one in waiting] == [("http://shop.test/c", "item"), ("http://shop.test/b", "item")]
     assert waiting[1].meta == {"depth": 4} and waiting[1].from_public
     assert scheduler.stats.get("dupefilter/filtered") == 1
+
+
+def test_what_a_callback_yielded_before_it_stopped_the_crawl_is_kept():
+    class Stops(Walk):
+        def parse(self, response):
+            yield {"url": response.url}
+            yield response.follow("/p/1?mine")
+            yield from response.follow_all(css="a")
+            raise StopCrawl("enough")
+
+    result = crawl(Stops, whole_site())
+    assert (result.finish_reason, len(result.items)) == ("enough", 1)
+    assert [one.url for one in result.requests] == Walk.start_urls
+    links = result.stats["scheduler/enqueued"] + result.stats["dupefilter/filtered"] - 1
+    assert links == len(list(Response("http://shop.test/p/0", body=body(0).encode()).follow_all(css="a"))) + 1
+
+
+def test_a_middleware_that_stops_the_crawl_gives_its_page_back():
+    class Stopping:
+        def process_request(self, request):
+            if request.meta.get("depth"):
+                raise StopCrawl("enough")
+
+    result = crawl(FromAll, whole_site(), SPIDER_MIDDLEWARES=[Stopping()])
+    assert result.finish_reason == "enough"
+    assert result.stats["scheduler/enqueued"] == 1 and "item_scraped_count" not in result.stats
