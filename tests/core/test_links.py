@@ -158,11 +158,11 @@ def test_a_known_link_that_was_forgotten_meanwhile_is_taken_in_whole():
     new, known = scheduler.sort_links(page.follow_all(css="a", callback="item"), 4, from_public=True)
     assert ([one.url for one in new], known.urls) == (["http://shop.test/c"], ["http://shop.test/a", "http://shop.test/b"])
     frontier.forget(known.ids[1:])
-    scheduler.delete_request(request, new, links=[known])
+    scheduler.delete_request(request, [Request("http://shop.test/a"), *new], links=[known])
     waiting = [decode(payload) for _, payload, _ in frontier.waiting()[0]]
     assert [(one.url, one.parse) for one in waiting] == [("http://shop.test/c", "item"), ("http://shop.test/b", "item")]
     assert waiting[1].meta == {"depth": 4} and waiting[1].from_public
-    assert scheduler.stats.get("dupefilter/filtered") == 1
+    assert scheduler.stats.get("dupefilter/filtered") == 2, "the request and the link for what is still known"
 
 
 def test_what_a_callback_yielded_before_it_stopped_the_crawl_is_kept():

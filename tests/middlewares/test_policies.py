@@ -122,6 +122,15 @@ def test_a_request_to_another_domain_is_dropped():
         allowed(domains="a.test")
 
 
+@pytest.mark.parametrize(
+    "url", ["http://b.test/", "http://b.test?x=http://a.test/", "http://a.test@b.test/", "http://b.test"]
+)
+def test_requests_pass_together_only_if_each_would_pass_alone(url):
+    spider = Spider(allowed_domains=["a.test", ""])
+    assert Offsite().passes_all(["http://a.test/1", "http://sub.a.test/2"], 1, spider)
+    assert not Offsite().passes_all(["http://a.test/1", url], 1, spider)
+
+
 def test_a_start_request_may_leave_but_not_be_led_away():
     allowed(depth=0)
     with pytest.raises(DropRequest, match=r"^offsite: b\.test"):

@@ -32,6 +32,7 @@ from scrapy_plus.transport.base import Unsendable
 from scrapy_plus.transport.curl import CurlTransport
 from scrapy_plus.transport.curl_exchange import final_head
 from scrapy_plus.transport.curl_failures import TABLE, as_download_error
+from scrapy_plus.transport.curl_loop import CurlLoop
 from scrapy_plus.transport.requests_session import RequestsTransport
 from tests.transport.asking import MAX_BYTES, fetch
 from tests.transport.servers import OK, Conversation, answering, certificate, free_port, saying, serving
@@ -316,6 +317,13 @@ def test_a_thousand_wait_at_a_time(curl):
         workers = [gevent.spawn(fetch, curl, server.url, seconds=60.0) for _ in range(1000)]
         gevent.joinall(workers, raise_error=True, timeout=60)
         assert {worker.value.body for worker in workers} == {b"tea"} and server.connections == 1000
+
+
+def test_what_ended_before_the_close_is_not_looked_for_after_it():
+    loop = CurlLoop(max_connections=1)
+    loop.close()
+    loop._wake()  # as the hub does it, which was asked for it before
+    assert loop.is_closed
 
 
 def test_others_go_on_while_a_name_is_looked_up(curl):
